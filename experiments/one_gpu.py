@@ -61,11 +61,6 @@ class Job:
         return [sys.executable, str(EXPERIMENTS / self.script), *(word.format(**places) for word in words)]
 
 
-def language_model(plan: str, processes: int) -> str:
-    options = f"--out {{out}} --minutes {{minutes}} --processes {processes}"
-    return f"{{made}}/comparator.npz {plan} --base {{base}} {options}"
-
-
 def smollm(parts: str) -> str:
     places = "--from {made}/smollm --base {base} --out {out} --minutes {minutes}"
     return f"run {places} --processes 2 --parts {parts}"
@@ -86,22 +81,6 @@ def cmade(name: str, options: str, encoder: str = "{made}/minilm") -> Job:
 
 JOBS = [
     Job(
-        "systems",  # what the joined comparator is worth on systems it has not seen
-        "comparator/language_model.py",
-        language_model("systems", 2),
-        "--steps 2 --processes 1",
-        ("*.json", "*.npz"),
-        can_compile=True,
-    ),
-    Job(
-        "seeds",  # the adapter that ships, three times, and each quarter of raters held out
-        "comparator/language_model.py",
-        language_model("final", 1),
-        "--steps 2 --processes 1",
-        ("*.json", "*.npz", "*.safetensors"),
-        can_compile=True,
-    ),
-    Job(
         "cmade",  # the eleven rows of Table 4 (Liang et al. 2020), three seeds
         "comparator/run.py",
         "--prepared {made}/cmade.xz --encoder {made}/minilm --out {out} --minutes {minutes} --jobs 3",
@@ -109,10 +88,10 @@ JOBS = [
         ("*.json", "*.log", "seed-*/*.json"),
     ),
     Job(
-        "tables",  # Table 3 (Gopalakrishnan et al. 2019) with pre-training
+        "tables",  # the modern rows of Topical-Chat's Table 3 with pre-training
         "responders/topical_chat.py",
         "run --from {made}/tables --out {out} --minutes {minutes}"
-        " --rows tf-pretrain modern-pretrain tf-pt tf-knowledge-pt modern-tf-knowledge",
+        " --rows modern-pretrain modern-tf-knowledge",
         "--limit 8 --test-minutes 1 --set optimiser.max_steps=3",
         ("*.json", "*.npz", "*/*.json"),
     ),
@@ -130,7 +109,6 @@ JOBS = [
         smollm("lora,tf"),
         "--limit 16",
         ("*.json", "*.tar"),
-        after="systems",
         can_compile=True,
     ),
     # Whether the order of the paper's rows hangs on a choice of ours.
@@ -155,7 +133,6 @@ def prepare(data: Path, out: Path, python: str) -> None:
     made = out / "made"
     made.mkdir(parents=True, exist_ok=True)
     scripts = {
-        "comparator.npz": ["comparator/language_model_data.py", "--data", data, "--out"],
         "cmade.xz": ["comparator/run.py", "--data", data, "--prepare"],
         "smollm": ["topical_chat/smollm.py", "prepare", "--data", data, "--characters", "--out"],
         "tables": ["responders/topical_chat.py", "prepare", "--data", data, "--out"],

@@ -98,7 +98,7 @@ def test_how_often_it_is_right_where_it_is_sure() -> None:
 def test_how_much_less_close_systems_can_be_told_apart() -> None:
     card = record("comparator-scorecard.json")
     default = card["rows"][0]["results"]
-    bots = card["within_bots_of_convai2"]["results"]
+    bots = card["on_convai2"]["pairs_of"]["one bot"]
     tier, every, bot, letters = (
         f"{100 * result['accuracy']:.0f}"
         for result in (
@@ -121,12 +121,27 @@ def test_the_trivial_rule_that_finds_failed_raters() -> None:
     assert f"AUC {trivial} against {ours} by the rater model and {joined} by the joined scores" in text
 
 
-def test_pairs_of_one_bot() -> None:
-    bots = record("comparator-scorecard.json")["within_bots_of_convai2"]
-    ours, longer = (_with_interval(bots["results"][name]) for name in ("default", "longer wins"))
+def test_pairs_of_another_source() -> None:
+    convai2 = record("comparator-scorecard.json")["on_convai2"]
     text = " ".join(PAGE.split())
-    assert f"{bots['results']['default']['n']:,} pairs of {bots['n_dialogues']} dialogues" in text
-    assert f"two stars apart: {ours}; longer wins {longer}." in text
+    shown = {
+        name: tuple(_with_interval(rows[row]) for row in ("default", "longer wins"))
+        for name, rows in convai2["pairs_of"].items()
+    }
+    n_pairs = convai2["pairs_of"]["one bot"]["default"]["n"]
+    assert (
+        f"{n_pairs:,} pairs of {convai2['n_dialogues']} dialogues are of one of {convai2['n_bots']} bots"
+        in text
+    )
+    assert "two stars apart: {}; longer wins {}.".format(*shown["one bot"]) in text
+    assert "Pairs of two of these bots: {}; longer wins {}.".format(*shown["two bots"]) in text
+
+
+def test_systems_that_neither_judge_has_seen() -> None:
+    joined = record("comparator-scorecard.json")["joined_on_unseen_systems"]
+    text = " ".join(PAGE.split())
+    assert f"by the weights that ship, on the same pairs: {_with_interval(joined)}." in text
+    assert f"it is right about {100 * joined['accuracy']:.0f} of 100 pairs of the same study" in text
 
 
 def test_the_features() -> None:

@@ -30,7 +30,7 @@ def test_the_page_quotes_how_the_two_judges_were_joined() -> None:
     rows = [
         [
             f"{row['share']:.1f}",
-            *(decimals(row[name], 3) for name in ("accuracy", "weighted_accuracy", "audit_accuracy")),
+            *(decimals(row[f"{name}accuracy"], 3) for name in ("", "weighted_", "development_", "audit_")),
         ]
         for row in joined["shares"]
     ]
@@ -46,6 +46,8 @@ def test_the_page_quotes_how_the_two_judges_were_joined() -> None:
         [name, interval(r["accuracy"], r["low"], r["high"], digits=3), decimals(r["kappa"], 3)]
         for name, r in parts.items()
     ]
+    first, second, third = (decimals(r["accuracy"], 3) for r in development["language model"].values())
+    assert f"Three seeds of the language model have {first}, {second} and {third} there" in page
 
 
 def test_the_shipped_weights_are_those_of_the_record() -> None:
@@ -75,15 +77,24 @@ def test_the_page_quotes_what_was_reached() -> None:
         ),
         ("the same, as shipped", "comparator default", "all pairs", 0.82),
         ("within a tier ≥ .78, as shipped", "comparator default", "within a tier", 0.78),
+        (
+            "within a tier ≥ .78 by nested selection",
+            "its weights chosen on other raters",
+            "within a tier",
+            0.78,
+        ),
         ("leave one system out ≥ .79, rater model", "its rater model", "unseen systems", 0.79),
     ):
         result = methods[method][column]
         accuracy = interval(result["accuracy"], result["low"], result["high"], digits=3)
         check(name, result["accuracy"], least, accuracy)
+    joined = read_results("comparator-scorecard")["joined_on_unseen_systems"]
+    accuracy = interval(joined["accuracy"], joined["low"], joined["high"], digits=3)
+    check("leave three or four systems out ≥ .79, joined", joined["accuracy"], 0.79, accuracy)
     for file, name in (
         ("comparator-audit", "open part"),
-        ("comparator-audit-held-out", "held-out part, run for the second time"),
-        ("comparator-audit-second", "second held-out part, run once"),
+        ("comparator-audit-held-out", "held-out part, run for the fourth time"),
+        ("comparator-audit-second", "second held-out part, run for the third time"),
     ):
         audit = read_results(file)
         accuracy = audit["overall"]["accuracy"]
@@ -93,7 +104,7 @@ def test_the_page_quotes_what_was_reached() -> None:
         check(f"no kind of the audit below .65, {name}", worst["accuracy"], 0.65, shown)
     auc = read_results("comparator")["failed_raters"]["auc"]
     name = "AUC of finding dialogues of failed raters ≥ .85 (trust in the rater alone)"
-    check(name, auc["joined"], 0.85, decimals(auc["joined"], 3))
+    check(name, auc["joined"], 0.85, decimals(auc["joined"], 4))
     assert all(decimals(value, 3) in page for value in auc.values())
 
 
@@ -102,14 +113,39 @@ def test_the_page_quotes_the_other_shape() -> None:
     shapes = read_results("comparator-shapes")["shapes"]
     tried, shipped = shapes["30-likelihood"], shapes["shipped"]
     by_trust = decimals(tried["by_trust"], 3), decimals(shipped["by_trust"], 3)
-    assert (
-        f"{by_trust[0]} of the pairs of a sitting, weighted by trust (the shipped one: {by_trust[1]})" in page
-    )
+    assert f"{by_trust[0]} of the pairs of a sitting, weighted by trust (that one: {by_trust[1]})" in page
     in_tier = decimals(tried["by_trust_in_tier"], 3), decimals(shipped["by_trust_in_tier"], 3)
     assert (
         f"within a tier about {in_tier[0]} ({in_tier[1]}); on the open audit {decimals(tried['audit_open'])}."
         in page
     )
+
+
+def test_the_page_quotes_the_rows_of_cmade() -> None:
+    from palaver.comparator.cmade.presets import PRESETS
+
+    columns = ((2e-5, "all", 0), (5e-5, "all", 0), (2e-4, "all", 0), (5e-5, "system", 0), (5e-5, "all", 4))
+    of_settings = {}
+    for table in read_results("comparator-cmade")["tables"]:
+        settings = table["settings"]
+        key = settings["training"]["learning_rate"], settings["within"], settings["frozen_layers"]
+        of_settings[key] = {row["preset"]: row for row in table["rows"] if row["n_seeds"]}
+    assert set(of_settings) == set(columns)
+    expected = []
+    for name, preset in PRESETS.items():
+        cells = [preset.title, decimals(preset.accuracy, 3)]
+        for key in columns:
+            row = of_settings[key].get(name)
+            if row is None:
+                cells.append("")
+            elif row["n_seeds"] > 1:
+                mean, sd = (decimals(row[f"on_test_accuracy{part}"], 3) for part in ("", "_sd"))
+                cells.append(f"{mean} ± {sd}")
+            else:
+                values = (row[f"on_test_{part}"] for part in ("accuracy", "low", "high"))
+                cells.append(interval(*values, digits=3))
+        expected.append(cells)
+    assert table_rows(read_page("comparator"), "| row | paper |") == expected
 
 
 def test_the_page_quotes_the_speed() -> None:
