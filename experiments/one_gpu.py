@@ -90,8 +90,7 @@ JOBS = [
     Job(
         "tables",  # the modern rows of Topical-Chat's Table 3 with pre-training
         "responders/topical_chat.py",
-        "run --from {made}/tables --out {out} --minutes {minutes}"
-        " --rows modern-pretrain modern-tf-knowledge",
+        "run --from {made}/tables --out {out} --minutes {minutes} --rows modern-pretrain modern-tf-knowledge",
         "--limit 8 --test-minutes 1 --set optimiser.max_steps=3",
         ("*.json", "*.npz", "*/*.json"),
     ),
