@@ -648,3 +648,28 @@ def test_a_comment_beside_a_whole_dialogue_is_no_turn(name: str, tmp_path: Path)
     (dialogue,) = read_dialogues(path)
     assert [turn.text for turn in dialogue.turns] == ["Hi.", "Hello!"]
     assert dialogue.labels["comment"] == "Nice."
+
+
+def test_a_comment_beside_an_answer_is_no_turn(tmp_path: Path) -> None:
+    path = tmp_path / "rated.csv"
+    path.write_text(
+        "conversation_id,agent,prompt,response,comment\n1,gpt,Hi.,Hello!,Nice.\n2,gpt,Hi.,No.,Bad.\n"
+    )
+    first, second = read_dialogues(path)
+    assert [turn.text for turn in first.turns] == ["Hi.", "Hello!"]
+    assert second.labels["comment"] == "Bad."
+
+
+def test_a_comment_beside_turns_that_name_no_speaker_is_no_turn(tmp_path: Path) -> None:
+    path = tmp_path / "rated.csv"
+    frame = {"dialogue_id": ["d1"], "turns": ['["Hi.", "Hello!"]'], "sender": ["gpt"], "comment": ["Nice."]}
+    pl.DataFrame(frame).write_csv(path)
+    (dialogue,) = read_dialogues(path)
+    assert [turn.text for turn in dialogue.turns] == ["Hi.", "Hello!"]
+
+
+def test_tags_beside_a_comment_are_no_dialogue(tmp_path: Path) -> None:
+    path = tmp_path / "tickets.csv"
+    frame = {"Ticket ID": [7, 7], "Author": ["Mary", "Al"], "Comment": ["Hi.", "Hello."]}
+    pl.DataFrame({**frame, "Tags": ['["billing"]'] * 2}).write_csv(path)
+    assert said(path) == [(None, ["Hi.", "Hello."])]
