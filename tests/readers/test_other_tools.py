@@ -452,6 +452,35 @@ DIALOGUES: dict[str, tuple[Any, list[tuple[Any, list[str]]]]] = {
         },
         PAIR,
     ),
+    "prompt as a text": (
+        {"prompt": "Hi.", "chosen": messages("", "Hello.")[1:], "rejected": messages("", "No.")[1:]},
+        PAIR,
+    ),
+    "messages before": (
+        {
+            "messages": messages("Hi."),
+            "chosen": messages("", "Hello.")[1:],
+            "rejected": messages("", "No.")[1:],
+        },
+        PAIR,
+    ),
+    "messages of the chosen": (
+        {
+            "prompt": "Hi.",
+            "messages": messages("Hi.", "Hello."),
+            "chosen": messages("Hi.", "Hello."),
+            "rejected": messages("Hi.", "No."),
+        },
+        PAIR,
+    ),
+    "answers alone": (
+        {
+            "conversations": [{"from": "human", "value": "Hi."}],
+            "chosen": {"from": "gpt", "value": "Hello."},
+            "rejected": {"from": "gpt", "value": "No."},
+        },
+        PAIR,
+    ),
     "transcripts": ({"chosen": HUMAN.format("Hello."), "rejected": HUMAN.format("No.")}, PAIR),
     "completion": ({"messages": messages("Hi."), **ANSWER}, [("alpha", ["Hi.", "Hello."])]),
     "logged": (

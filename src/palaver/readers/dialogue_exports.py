@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from palaver.readers.shapes import Tally, first_of, is_scalar, is_turns, json_list, turn_list
+from palaver.readers.shapes import Tally, first_of, is_scalar, is_turn, is_turns, json_list, turn_list
 from palaver.schema.response import SYSTEM, USER
 
 Fields = dict[str, Any]
@@ -70,24 +70,39 @@ def _battle(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
 def _preference(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
     """A chosen and a rejected conversation, as messages or as one text with `Human:` and `Assistant:`.
 
-    The messages of `prompt` come first where they are not repeated. Chosen and rejected answers in plain text
-    are responses.
+    What was asked comes first where it is not repeated. Chosen and rejected answers in plain text are
+    responses.
     """
     sides = [_turns(row[side]) or _transcript(row[side]) for side in ("chosen", "rejected")]
     if any(side is None for side in sides):
         return None
-    prompt = row.get("prompt")
-    if isinstance(prompt, list) and is_turns(prompt):
-        sides = [side if side[: len(prompt)] == prompt else [*prompt, *side] for side in sides if side]
+    before = _asked(row, sides)
+    sides = [side if side[: len(before)] == before else [*before, *side] for side in sides if side]
     models = [row.get(f"{side}_model") or side for side in ("chosen", "rejected")]
     scores = [first_of(row, (f"{s}_rating", f"score_{s}", f"{s}_score")) for s in ("chosen", "rejected")]
-    taken = {"id", "prompt_id", "prompt", "chosen", "rejected", "messages", "chosen_model", "rejected_model"}
+    taken = {"id", "prompt_id", "chosen", "rejected", "chosen_model", "rejected_model", *_ASKED}
     taken |= {score for score in scores if score}
     pair = _two(row, name, sides, ("chosen", "rejected"), models, taken)
     for dialogue, score in zip(pair, scores, strict=True):
         if score:
             dialogue["rating"] = row[score]
     return pair
+
+
+_ASKED = ("prompt", "messages", "conversations")
+"""Where a preference has what was asked."""
+
+
+def _asked(row: Fields, sides: list[Any]) -> list[Any]:
+    """What came before a chosen and a rejected side; nothing where they have it themselves."""
+    prompt = row.get("prompt")
+    if isinstance(prompt, list) and is_turns(prompt):
+        return prompt
+    if any(len(side) > 1 for side in sides):
+        return []
+    if prompt and isinstance(prompt, str):
+        return _turns(prompt) or [{"role": "user", "content": prompt}]
+    return next((turns for name in _ASKED if (turns := _turns(row.get(name))) and turns not in sides), [])
 
 
 def _two(
@@ -104,8 +119,8 @@ def _two(
 
 
 def _turns(value: Any) -> list[Any] | None:
-    """Messages, be they in a cell of JSON text."""
-    turns: Any = json_list(value) if isinstance(value, str) else value
+    """Messages, be they in a cell of JSON text, or one alone."""
+    turns: Any = json_list(value) if isinstance(value, str) else [value] if is_turn(value) else value
     return turns if is_turns(turns) and isinstance(turns[0], dict) else None
 
 
