@@ -702,3 +702,38 @@ def test_tags_beside_a_comment_are_no_dialogue(tmp_path: Path) -> None:
     frame = {"Ticket ID": [7, 7], "Author": ["Mary", "Al"], "Comment": ["Hi.", "Hello."]}
     pl.DataFrame({**frame, "Tags": ['["billing"]'] * 2}).write_csv(path)
     assert said(path) == [(None, ["Hi.", "Hello."])]
+
+
+HELLOS = [("alpha", ["Hi.", "Hello."]), ("beta", ["Hi.", "No."])]
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "second", "expected"),
+    [
+        ({"question": "Hi."}, "Hello.", "No.", HELLOS),
+        ({"context": messages("Hi.")}, "Hello.", "No.", HELLOS),
+        ({"prompt": ["Hi."]}, ["Hello."], ["No."], HELLOS),
+        ({"prompt": "Hi."}, messages("", "Hello.")[1:], messages("", "No.")[1:], HELLOS),
+        ({"prompt": "Hi."}, messages("Hi.", "Hello."), messages("Hi.", "No."), HELLOS),
+        ({"context": ["1", "2", "3"]}, "4", "5", [("alpha", list("1234")), ("beta", list("1235"))]),
+        ({"prompt": ["1", "3"]}, ["2", "4"], ["5", "6"], [("alpha", list("1234")), ("beta", list("1536"))]),
+    ],
+)
+def test_what_a_battle_was_about(
+    asked: dict[str, Any], first: Any, second: Any, expected: Any, tmp_path: Path
+) -> None:
+    row = {"id": 3, "model_a": "alpha", "model_b": "beta", "response_a": first, "response_b": second, **asked}
+    assert said(lines(tmp_path / "battles.jsonl", row)) == expected
+
+
+def test_events_of_another_tool_are_no_dialogue(tmp_path: Path) -> None:
+    path = lines(tmp_path / "log.jsonl", {"id": "s1", "events": [{"event": "message", "text": "Hi."}]})
+    with pytest.raises(DataError) as caught:
+        list(read_dialogues(path))
+    assert "there are no turns" in caught.value.problems[0]
+
+
+def test_what_stands_beside_the_events_of_a_tracker_is_kept(tmp_path: Path) -> None:
+    row = {"id": "s1", "rating": 4, "events": [{"event": "user", "text": "Hi."}]}
+    (dialogue,) = read_dialogues(lines(tmp_path / "tracker.jsonl", row))
+    assert (dialogue.id, dialogue.labels["rating"]) == ("s1", 4)

@@ -54,16 +54,16 @@ def _inspect_log(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
 
 def _battle(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
     """An arena's battle: two conversations, or what both systems answered to the same prompts."""
+    taken = {"conversation_a", "conversation_b", "prompt", "response_a", "response_b", "model_a", "model_b"}
+    taken |= {"id", "question_id", "system"}
     if "conversation_a" in row:
         sides = [_turns(row[f"conversation_{side}"]) for side in "ab"]
     else:
-        asked = json_list(row.get("prompt")) or [row.get("prompt")]
-        answers = [json_list(row[f"response_{side}"]) or [row[f"response_{side}"]] for side in "ab"]
-        sides = [_alternating(asked, given) for given in answers]
+        asked = first_of(row, ("prompt", "question", "instruction", "context")) or "prompt"
+        sides = [_answered(row.get(asked), row[f"response_{side}"]) for side in "ab"]
+        taken.add(asked)
     if any(side is None for side in sides):
         return None
-    taken = {"conversation_a", "conversation_b", "prompt", "response_a", "response_b", "model_a", "model_b"}
-    taken |= {"id", "question_id", "system"}
     return _two(row, name, sides, ("a", "b"), (row["model_a"], row["model_b"]), taken)
 
 
@@ -136,9 +136,21 @@ def _transcript(text: Any) -> list[Any] | None:
     return [{"role": roles[who], "content": said} for who, said in zip(parts[::2], parts[1::2], strict=True)]
 
 
-def _alternating(asked: list[Any], answers: list[Any]) -> list[Any] | None:
-    if len(asked) != len(answers):
-        return None
+def _answered(asked: Any, answer: Any) -> list[Any] | None:
+    """What was asked and what was answered; each is a text, texts of one turn each, or messages."""
+    before, after = _turns(asked), _turns(answer)
+    if before is None and after is None:
+        asked, answers = (json_list(said) or said for said in (asked, answer))
+        asked, answers = (said if isinstance(said, list) else [said] for said in (asked, answers))
+        if len(answers) == 1 < len(asked):  # the conversation so far, said by both in turn
+            return [*asked, *answers] if len(asked) % 2 else None
+        return _alternating(asked, answers) if len(asked) == len(answers) else None
+    before = before or [{"role": "user", "content": asked}]
+    after = after or [{"role": "assistant", "content": answer}]
+    return after if len(after) > 1 else [*before, *after]
+
+
+def _alternating(asked: list[Any], answers: list[Any]) -> list[Any]:
     pairs = zip(asked, answers, strict=True)
     speakers = (USER, SYSTEM)
     return [
@@ -196,10 +208,13 @@ def _tracker(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
         return None
     if turn_list(row) is not None:  # a dialogue, and what happened beside it
         return None
+    if not {event["event"] for event in events} & {"user", "bot", "action"}:
+        return None  # somebody else's events: a tracker begins with an action
     spoken = [event for event in events if event["event"] in ("user", "bot")]
     tally["events in which nobody speaks, left out"] += len(events) - len(spoken)
     turns = [{"speaker": event["event"], "text": event.get("text") or ""} for event in spoken]
-    return [{"id": row.get("sender_id"), "turns": turns}]
+    kept = {field: value for field, value in row.items() if is_scalar(value) and field != "sender_id"}
+    return [{**kept, "id": row.get("sender_id", row.get("id")), "turns": turns}]
 
 
 def _message_tree(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
