@@ -418,6 +418,20 @@ def test_several_raters_in_a_list(tmp_path: Path) -> None:
     assert judgements(ratings, "item", "rater") == raters
 
 
+def test_several_raters_of_one_item(tmp_path: Path) -> None:
+    row = {"id": "d1", "context": "Hi.", "annotations": {"Overall": [3, 4]}}
+    path = lines(tmp_path / "fed.json", {**row, "system": "alpha"}, {**row, "system": "beta"})
+    raters = [f"row {n}, {place}" for n in (1, 2) for place in (1, 2)]
+    assert judgements(read(path), "item", "rater") == [("d1", rater) for rater in raters]
+
+
+@pytest.mark.parametrize("annotations", [{}, {"quality": "10"}, {"quality": {"v": 4}}, {"spans": [1, 2]}])
+def test_annotations_beside_what_one_rater_said(annotations: Any, tmp_path: Path) -> None:
+    row = {"item": "i", "system": "s", "rater": "r", "context": "Hi.", "quality": 4}
+    ratings = read(lines(tmp_path / "own.jsonl", {**row, "annotations": annotations}))
+    assert judgements(ratings, "item", "rater", "criterion", "value") == [("i", "r", "quality", "4.0")]
+
+
 def test_an_entry_unlike_the_first_is_an_error(tmp_path: Path) -> None:
     path = lines(tmp_path / "export.json", {"id": 1, "data": {}, "annotations": []}, {"id": 2})
     with pytest.raises(DataError) as caught:
