@@ -592,6 +592,15 @@ def test_what_stands_above_a_heading(above: str, row: int, tmp_path: Path) -> No
     assert named is (title in ("Study of March", "Scores"))
 
 
+def test_a_title_above_names_that_could_be_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text("My study,,,,\nitem,team,judge,inf,nat\n1,x,r,4,5\n")
+    assert judgements(read(path), "criterion", "value") == [
+        ("informativeness", "4.0"),
+        ("naturalness", "5.0"),
+    ]
+
+
 def test_titles_above_dialogues_are_named(tmp_path: Path) -> None:
     path = tmp_path / "chats.csv"
     path.write_text("All chats,,\ndialogue,speaker,text\n1,user,Hi.\n")
