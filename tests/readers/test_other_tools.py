@@ -135,6 +135,12 @@ def test_scores_of_a_judge(tmp_path: Path) -> None:
     assert max(map(len, ratings.notes)) < 250  # a long judgement is cut short
 
 
+def test_scores_of_people_beside_a_prompt_and_a_judgment(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("item,model,rater,user_prompt,judgment,score\n1,x,Ann|Lee,Hi.,Bad.,-1\n")
+    assert judgements(read(path), "rater", "value", "kind") == [("Ann|Lee", "-1.0", "human")]
+
+
 def test_preferences_that_name_models(tmp_path: Path) -> None:
     row = {"prompt": "Hi.", "chosen": "Hello.", "rejected": "No."}
     path = lines(tmp_path / "named.jsonl", {**row, "chosen-model": "alpha", "rejected-model": "beta"})

@@ -215,7 +215,7 @@ def _folded(column: str) -> str:
 def _is_judged_by_model(fields: Mapping[str, str], folded: Mapping[str, str]) -> bool:
     """Whether FastChat wrote it (MT-Bench): what a language model was asked stands beside what it said."""
     asked = {"user_prompt", "judgment"} <= folded.keys() or {"g1_user_prompt", "g1_judgment"} <= folded.keys()
-    return asked and "rater" in fields
+    return asked and _folded(fields.get("rater", "")) == "judge"
 
 
 def _shape(fields: Mapping[str, str], columns: Sequence[str], screens: bool, cells: bool) -> str:
