@@ -766,3 +766,15 @@ def test_what_stands_beside_the_events_of_a_tracker_is_kept(tmp_path: Path) -> N
     row = {"id": "s1", "rating": 4, "events": [{"event": "user", "text": "Hi."}]}
     (dialogue,) = read_dialogues(lines(tmp_path / "tracker.jsonl", row))
     assert (dialogue.id, dialogue.labels["rating"]) == ("s1", 4)
+
+
+@pytest.mark.parametrize("name", ["text", "dialogue"])
+def test_reviews_of_a_text_are_no_turns(name: str, tmp_path: Path) -> None:
+    row = {"id": "1", name: "Hi. Hello.", "reviews": [{"author": "r", "comment": "Nice."}]}
+    with pytest.raises(DataError):
+        list(read_dialogues(lines(tmp_path / "texts.jsonl", row)))
+
+
+def test_comments_of_a_ticket_are_turns(tmp_path: Path) -> None:
+    row = {"id": 7, "comments": [{"author": "Mary", "body": "Hi."}, {"author": "Al", "body": "Hello."}]}
+    assert said(lines(tmp_path / "tickets.jsonl", row)) == [(None, ["Hi.", "Hello."])]

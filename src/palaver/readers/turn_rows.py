@@ -13,6 +13,7 @@ from palaver.files import json_object
 from palaver.readers.shapes import (
     FIELDS,
     ID_KEYS,
+    REMARKS,
     SPEAKER_KEYS,
     TEXT_KEYS,
     TURN_LISTS,
@@ -38,8 +39,6 @@ _DIALOGUE_KEYS = (
 _COLUMNS_OF_TURNS = frozenset((*_DIALOGUE_KEYS, *SPEAKER_KEYS, *TEXT_KEYS))
 _OF_DIALOGUES = (*FIELDS, "split")
 """Further columns about the whole dialogue, where all its rows that are not empty agree."""
-_REMARKS = ("body", "comment")
-"""Of the names of a text those that also mean what was said of an answer or of a dialogue in the same row."""
 _ANSWERS = ("response", "output", "answer")
 
 
@@ -109,7 +108,7 @@ def is_turn_row(row: Any) -> bool:
         return False
     if not all(is_scalar(row[name]) or row[name] is None for name in (dialogue, text)):
         return False
-    if text in _REMARKS and _has_content(row):
+    if text in REMARKS and _has_content(row):
         return False
     # A whole dialogue may well have a summary called `text`, and a table has its turns as JSON text.
     return turn_list(row) is None and not any(_holds_turns(row[name]) for name in row if name != text)
