@@ -87,11 +87,14 @@ PROMPT = "prompt"
 """The label under which the instructions of a chat model are kept: nobody said them."""
 
 
-def other_file(columns: Iterable[str]) -> str:
-    """What a file with these columns seems to hold and who reads it, in words; empty if nothing is known."""
+def other_file(columns: Iterable[str], sought: str = "") -> str:
+    """What a file with these columns seems to hold and who reads it, in words; empty if nothing is known.
+
+    `sought` is what the file should hold: that it looks like this helps nobody.
+    """
     names = set(columns)
     for known, noun, command in _OTHERS:
-        if known <= names:
+        if known <= names and noun != sought:
             return f"it looks like {noun}" + (f", which `{command}` takes" if command else "")
     return ""
 
