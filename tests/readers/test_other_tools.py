@@ -503,6 +503,10 @@ DIALOGUES: dict[str, tuple[Any, list[tuple[Any, list[str]]]]] = {
     ),
     "transcripts": ({"chosen": HUMAN.format("Hello."), "rejected": HUMAN.format("No.")}, PAIR),
     "completion": ({"messages": messages("Hi."), **ANSWER}, [("alpha", ["Hi.", "Hello."])]),
+    "completion taken over": (
+        {"messages": messages("Hi.", "Hello."), **ANSWER},
+        [("alpha", ["Hi.", "Hello."])],
+    ),
     "logged": (
         {"request": {"messages": messages("Hi.")}, "response": ANSWER},
         [("alpha", ["Hi.", "Hello."])],

@@ -192,7 +192,9 @@ def _completion(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
         field: value for field, value in row.items() if is_scalar(value) and field not in ("id", "object")
     }
     about = {"id": str(row[id]) if id else None, "model": model}
-    return [{**kept, **about, "messages": [*messages, choices[0]["message"]]}]
+    answer = choices[0]["message"]
+    is_there = messages[-1:] == [answer]  # a log that was written after the answer was taken over
+    return [{**kept, **about, "messages": messages if is_there else [*messages, answer]}]
 
 
 def _object(row: Fields, name: str) -> Fields:
