@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -43,10 +44,9 @@ def heading_of(rows: Sequence[Sequence[str | None]]) -> int:
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell.replace(",", "."))
+        return math.isfinite(float(cell.replace(",", ".")))  # "inf" is a name: RankME's informativeness
     except ValueError:
         return False
-    return True
 
 
 def above_heading(rows: Sequence[Sequence[str | None]]) -> str:

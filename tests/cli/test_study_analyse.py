@@ -347,6 +347,12 @@ def test_describe_counts_what_it_cannot_use(palaver: Palaver) -> None:
     assert "rows that could not be read: 1" in ran.out
 
 
+def test_describe_one_number_below_nothing(palaver: Palaver) -> None:
+    Path("r.csv").write_text(HEAD + "i,a,r,q,-1.5\n")
+    row = palaver("study", "describe", "r.csv").out.splitlines()[-1]
+    assert row.split()[3:] == ["1", "−1.5", "–", "−1.5", "−1.5", "0"]
+
+
 def test_describe_names_like_markup(palaver: Palaver) -> None:
     Path("r.csv").write_text(HEAD + "i,[bold]a[/bold],r,[q],3\n")
     out = palaver("study", "describe", "r.csv").out

@@ -135,6 +135,12 @@ def test_scores_of_a_judge(tmp_path: Path) -> None:
     assert max(map(len, ratings.notes)) < 250  # a long judgement is cut short
 
 
+def test_scores_of_people_beside_a_prompt_and_a_judgment(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("item,model,rater,user_prompt,judgment,score\n1,x,Ann|Lee,Hi.,Bad.,-1\n")
+    assert judgements(read(path), "rater", "value", "kind") == [("Ann|Lee", "-1.0", "human")]
+
+
 def test_preferences_that_name_models(tmp_path: Path) -> None:
     row = {"prompt": "Hi.", "chosen": "Hello.", "rejected": "No."}
     path = lines(tmp_path / "named.jsonl", {**row, "chosen-model": "alpha", "rejected-model": "beta"})
@@ -418,6 +424,20 @@ def test_several_raters_in_a_list(tmp_path: Path) -> None:
     assert judgements(ratings, "item", "rater") == raters
 
 
+def test_several_raters_of_one_item(tmp_path: Path) -> None:
+    row = {"id": "d1", "context": "Hi.", "annotations": {"Overall": [3, 4]}}
+    path = lines(tmp_path / "fed.json", {**row, "system": "alpha"}, {**row, "system": "beta"})
+    raters = [f"row {n}, {place}" for n in (1, 2) for place in (1, 2)]
+    assert judgements(read(path), "item", "rater") == [("d1", rater) for rater in raters]
+
+
+@pytest.mark.parametrize("annotations", [{}, {"quality": "10"}, {"quality": {"v": 4}}, {"spans": [1, 2]}])
+def test_annotations_beside_what_one_rater_said(annotations: Any, tmp_path: Path) -> None:
+    row = {"item": "i", "system": "s", "rater": "r", "context": "Hi.", "quality": 4}
+    ratings = read(lines(tmp_path / "own.jsonl", {**row, "annotations": annotations}))
+    assert judgements(ratings, "item", "rater", "criterion", "value") == [("i", "r", "quality", "4.0")]
+
+
 def test_an_entry_unlike_the_first_is_an_error(tmp_path: Path) -> None:
     path = lines(tmp_path / "export.json", {"id": 1, "data": {}, "annotations": []}, {"id": 2})
     with pytest.raises(DataError) as caught:
@@ -452,8 +472,41 @@ DIALOGUES: dict[str, tuple[Any, list[tuple[Any, list[str]]]]] = {
         },
         PAIR,
     ),
+    "prompt as a text": (
+        {"prompt": "Hi.", "chosen": messages("", "Hello.")[1:], "rejected": messages("", "No.")[1:]},
+        PAIR,
+    ),
+    "messages before": (
+        {
+            "messages": messages("Hi."),
+            "chosen": messages("", "Hello.")[1:],
+            "rejected": messages("", "No.")[1:],
+        },
+        PAIR,
+    ),
+    "messages of the chosen": (
+        {
+            "prompt": "Hi.",
+            "messages": messages("Hi.", "Hello."),
+            "chosen": messages("Hi.", "Hello."),
+            "rejected": messages("Hi.", "No."),
+        },
+        PAIR,
+    ),
+    "answers alone": (
+        {
+            "conversations": [{"from": "human", "value": "Hi."}],
+            "chosen": {"from": "gpt", "value": "Hello."},
+            "rejected": {"from": "gpt", "value": "No."},
+        },
+        PAIR,
+    ),
     "transcripts": ({"chosen": HUMAN.format("Hello."), "rejected": HUMAN.format("No.")}, PAIR),
     "completion": ({"messages": messages("Hi."), **ANSWER}, [("alpha", ["Hi.", "Hello."])]),
+    "completion taken over": (
+        {"messages": messages("Hi.", "Hello."), **ANSWER},
+        [("alpha", ["Hi.", "Hello."])],
+    ),
     "logged": (
         {"request": {"messages": messages("Hi.")}, "response": ANSWER},
         [("alpha", ["Hi.", "Hello."])],
@@ -547,6 +600,15 @@ def test_what_stands_above_a_heading(above: str, row: int, tmp_path: Path) -> No
     title = above.strip(";\n")
     named = any(f"left what stands above the heading: {title!r}" in note for note in ratings.notes)
     assert named is (title in ("Study of March", "Scores"))
+
+
+def test_a_title_above_names_that_could_be_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text("My study,,,,\nitem,team,judge,inf,nat\n1,x,r,4,5\n")
+    assert judgements(read(path), "criterion", "value") == [
+        ("informativeness", "4.0"),
+        ("naturalness", "5.0"),
+    ]
 
 
 def test_titles_above_dialogues_are_named(tmp_path: Path) -> None:
@@ -648,3 +710,75 @@ def test_a_comment_beside_a_whole_dialogue_is_no_turn(name: str, tmp_path: Path)
     (dialogue,) = read_dialogues(path)
     assert [turn.text for turn in dialogue.turns] == ["Hi.", "Hello!"]
     assert dialogue.labels["comment"] == "Nice."
+
+
+def test_a_comment_beside_an_answer_is_no_turn(tmp_path: Path) -> None:
+    path = tmp_path / "rated.csv"
+    path.write_text(
+        "conversation_id,agent,prompt,response,comment\n1,gpt,Hi.,Hello!,Nice.\n2,gpt,Hi.,No.,Bad.\n"
+    )
+    first, second = read_dialogues(path)
+    assert [turn.text for turn in first.turns] == ["Hi.", "Hello!"]
+    assert second.labels["comment"] == "Bad."
+
+
+def test_a_comment_beside_turns_that_name_no_speaker_is_no_turn(tmp_path: Path) -> None:
+    path = tmp_path / "rated.csv"
+    frame = {"dialogue_id": ["d1"], "turns": ['["Hi.", "Hello!"]'], "sender": ["gpt"], "comment": ["Nice."]}
+    pl.DataFrame(frame).write_csv(path)
+    (dialogue,) = read_dialogues(path)
+    assert [turn.text for turn in dialogue.turns] == ["Hi.", "Hello!"]
+
+
+def test_tags_beside_a_comment_are_no_dialogue(tmp_path: Path) -> None:
+    path = tmp_path / "tickets.csv"
+    frame = {"Ticket ID": [7, 7], "Author": ["Mary", "Al"], "Comment": ["Hi.", "Hello."]}
+    pl.DataFrame({**frame, "Tags": ['["billing"]'] * 2}).write_csv(path)
+    assert said(path) == [(None, ["Hi.", "Hello."])]
+
+
+HELLOS = [("alpha", ["Hi.", "Hello."]), ("beta", ["Hi.", "No."])]
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "second", "expected"),
+    [
+        ({"question": "Hi."}, "Hello.", "No.", HELLOS),
+        ({"context": messages("Hi.")}, "Hello.", "No.", HELLOS),
+        ({"prompt": ["Hi."]}, ["Hello."], ["No."], HELLOS),
+        ({"prompt": "Hi."}, messages("", "Hello.")[1:], messages("", "No.")[1:], HELLOS),
+        ({"prompt": "Hi."}, messages("Hi.", "Hello."), messages("Hi.", "No."), HELLOS),
+        ({"context": ["1", "2", "3"]}, "4", "5", [("alpha", list("1234")), ("beta", list("1235"))]),
+        ({"prompt": ["1", "3"]}, ["2", "4"], ["5", "6"], [("alpha", list("1234")), ("beta", list("1536"))]),
+    ],
+)
+def test_what_a_battle_was_about(
+    asked: dict[str, Any], first: Any, second: Any, expected: Any, tmp_path: Path
+) -> None:
+    row = {"id": 3, "model_a": "alpha", "model_b": "beta", "response_a": first, "response_b": second, **asked}
+    assert said(lines(tmp_path / "battles.jsonl", row)) == expected
+
+
+def test_events_of_another_tool_are_no_dialogue(tmp_path: Path) -> None:
+    path = lines(tmp_path / "log.jsonl", {"id": "s1", "events": [{"event": "message", "text": "Hi."}]})
+    with pytest.raises(DataError) as caught:
+        list(read_dialogues(path))
+    assert "there are no turns" in caught.value.problems[0]
+
+
+def test_what_stands_beside_the_events_of_a_tracker_is_kept(tmp_path: Path) -> None:
+    row = {"id": "s1", "rating": 4, "events": [{"event": "user", "text": "Hi."}]}
+    (dialogue,) = read_dialogues(lines(tmp_path / "tracker.jsonl", row))
+    assert (dialogue.id, dialogue.labels["rating"]) == ("s1", 4)
+
+
+@pytest.mark.parametrize("name", ["text", "dialogue"])
+def test_reviews_of_a_text_are_no_turns(name: str, tmp_path: Path) -> None:
+    row = {"id": "1", name: "Hi. Hello.", "reviews": [{"author": "r", "comment": "Nice."}]}
+    with pytest.raises(DataError):
+        list(read_dialogues(lines(tmp_path / "texts.jsonl", row)))
+
+
+def test_comments_of_a_ticket_are_turns(tmp_path: Path) -> None:
+    row = {"id": 7, "comments": [{"author": "Mary", "body": "Hi."}, {"author": "Al", "body": "Hello."}]}
+    assert said(lines(tmp_path / "tickets.jsonl", row)) == [(None, ["Hi.", "Hello."])]

@@ -87,6 +87,12 @@ def test_missing_columns_with_the_nearest_names() -> None:
     assert "--column item=NAME" in caught.value.hint
 
 
+def test_ratings_without_a_column_are_not_said_to_look_like_ratings() -> None:
+    with pytest.raises(DataError) as caught:
+        find_layout(["item", "rater", "criterion", "value"], FILE)
+    assert caught.value.hint == "rename the column, or say which one it is: --column system=NAME"
+
+
 def test_one_missing_column() -> None:
     with pytest.raises(DataError, match="a column is missing") as caught:
         find_layout(["item", "system", "rater", "criterion", "vlaue"], FILE)

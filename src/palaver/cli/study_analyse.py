@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -31,6 +32,7 @@ from palaver.studies import analyse as run_analysis
 from palaver.studies.describe import describe as run_description
 from palaver.studies.ratings import count_bad, read_rating_table
 from palaver.tables import TableSource, open_frame
+from palaver.tabular import DASH, MINUS
 
 
 def analyse(
@@ -239,10 +241,15 @@ def describe(
             cell["kind"],
             lines.name_cell(cell["system"]),
             f"{cell['n'] + cell['n_words']:,}",
-            *(f"{cell[name]:.4g}" if cell["n"] else "–" for name in moments),
+            *(_moment(cell[name]) if cell["n"] else DASH for name in moments),
             f"{cell['n_words']:,}",
         )
     lines.print_table(console, table)
+
+
+def _moment(value: float) -> str:
+    """A dash where there are too few numbers for it."""
+    return DASH if math.isnan(value) else f"{value:.4g}".replace("-", MINUS)
 
 
 def convert(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from palaver.readers.shapes import Tally, first_of, is_scalar, is_turns, json_list, turn_list
+from palaver.readers.shapes import Tally, first_of, is_scalar, is_turn, is_turns, json_list, turn_list
 from palaver.schema.response import SYSTEM, USER
 
 Fields = dict[str, Any]
@@ -54,40 +54,55 @@ def _inspect_log(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
 
 def _battle(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
     """An arena's battle: two conversations, or what both systems answered to the same prompts."""
+    taken = {"conversation_a", "conversation_b", "prompt", "response_a", "response_b", "model_a", "model_b"}
+    taken |= {"id", "question_id", "system"}
     if "conversation_a" in row:
         sides = [_turns(row[f"conversation_{side}"]) for side in "ab"]
     else:
-        asked = json_list(row.get("prompt")) or [row.get("prompt")]
-        answers = [json_list(row[f"response_{side}"]) or [row[f"response_{side}"]] for side in "ab"]
-        sides = [_alternating(asked, given) for given in answers]
+        asked = first_of(row, ("prompt", "question", "instruction", "context")) or "prompt"
+        sides = [_answered(row.get(asked), row[f"response_{side}"]) for side in "ab"]
+        taken.add(asked)
     if any(side is None for side in sides):
         return None
-    taken = {"conversation_a", "conversation_b", "prompt", "response_a", "response_b", "model_a", "model_b"}
-    taken |= {"id", "question_id", "system"}
     return _two(row, name, sides, ("a", "b"), (row["model_a"], row["model_b"]), taken)
 
 
 def _preference(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
     """A chosen and a rejected conversation, as messages or as one text with `Human:` and `Assistant:`.
 
-    The messages of `prompt` come first where they are not repeated. Chosen and rejected answers in plain text
-    are responses.
+    What was asked comes first where it is not repeated. Chosen and rejected answers in plain text are
+    responses.
     """
     sides = [_turns(row[side]) or _transcript(row[side]) for side in ("chosen", "rejected")]
     if any(side is None for side in sides):
         return None
-    prompt = row.get("prompt")
-    if isinstance(prompt, list) and is_turns(prompt):
-        sides = [side if side[: len(prompt)] == prompt else [*prompt, *side] for side in sides if side]
+    before = _asked(row, sides)
+    sides = [side if side[: len(before)] == before else [*before, *side] for side in sides if side]
     models = [row.get(f"{side}_model") or side for side in ("chosen", "rejected")]
     scores = [first_of(row, (f"{s}_rating", f"score_{s}", f"{s}_score")) for s in ("chosen", "rejected")]
-    taken = {"id", "prompt_id", "prompt", "chosen", "rejected", "messages", "chosen_model", "rejected_model"}
+    taken = {"id", "prompt_id", "chosen", "rejected", "chosen_model", "rejected_model", *_ASKED}
     taken |= {score for score in scores if score}
     pair = _two(row, name, sides, ("chosen", "rejected"), models, taken)
     for dialogue, score in zip(pair, scores, strict=True):
         if score:
             dialogue["rating"] = row[score]
     return pair
+
+
+_ASKED = ("prompt", "messages", "conversations")
+"""Where a preference has what was asked."""
+
+
+def _asked(row: Fields, sides: list[Any]) -> list[Any]:
+    """What came before a chosen and a rejected side; nothing where they have it themselves."""
+    prompt = row.get("prompt")
+    if isinstance(prompt, list) and is_turns(prompt):
+        return prompt
+    if any(len(side) > 1 for side in sides):
+        return []
+    if prompt and isinstance(prompt, str):
+        return _turns(prompt) or [{"role": "user", "content": prompt}]
+    return next((turns for name in _ASKED if (turns := _turns(row.get(name))) and turns not in sides), [])
 
 
 def _two(
@@ -104,8 +119,8 @@ def _two(
 
 
 def _turns(value: Any) -> list[Any] | None:
-    """Messages, be they in a cell of JSON text."""
-    turns: Any = json_list(value) if isinstance(value, str) else value
+    """Messages, be they in a cell of JSON text, or one alone."""
+    turns: Any = json_list(value) if isinstance(value, str) else [value] if is_turn(value) else value
     return turns if is_turns(turns) and isinstance(turns[0], dict) else None
 
 
@@ -121,9 +136,21 @@ def _transcript(text: Any) -> list[Any] | None:
     return [{"role": roles[who], "content": said} for who, said in zip(parts[::2], parts[1::2], strict=True)]
 
 
-def _alternating(asked: list[Any], answers: list[Any]) -> list[Any] | None:
-    if len(asked) != len(answers):
-        return None
+def _answered(asked: Any, answer: Any) -> list[Any] | None:
+    """What was asked and what was answered; each is a text, texts of one turn each, or messages."""
+    before, after = _turns(asked), _turns(answer)
+    if before is None and after is None:
+        asked, answers = (json_list(said) or said for said in (asked, answer))
+        asked, answers = (said if isinstance(said, list) else [said] for said in (asked, answers))
+        if len(answers) == 1 < len(asked):  # the conversation so far, said by both in turn
+            return [*asked, *answers] if len(asked) % 2 else None
+        return _alternating(asked, answers) if len(asked) == len(answers) else None
+    before = before or [{"role": "user", "content": asked}]
+    after = after or [{"role": "assistant", "content": answer}]
+    return after if len(after) > 1 else [*before, *after]
+
+
+def _alternating(asked: list[Any], answers: list[Any]) -> list[Any]:
     pairs = zip(asked, answers, strict=True)
     speakers = (USER, SYSTEM)
     return [
@@ -165,7 +192,9 @@ def _completion(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
         field: value for field, value in row.items() if is_scalar(value) and field not in ("id", "object")
     }
     about = {"id": str(row[id]) if id else None, "model": model}
-    return [{**kept, **about, "messages": [*messages, choices[0]["message"]]}]
+    answer = choices[0]["message"]
+    is_there = messages[-1:] == [answer]  # a log that was written after the answer was taken over
+    return [{**kept, **about, "messages": messages if is_there else [*messages, answer]}]
 
 
 def _object(row: Fields, name: str) -> Fields:
@@ -181,10 +210,13 @@ def _tracker(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
         return None
     if turn_list(row) is not None:  # a dialogue, and what happened beside it
         return None
+    if not {event["event"] for event in events} & {"user", "bot", "action"}:
+        return None  # somebody else's events: a tracker begins with an action
     spoken = [event for event in events if event["event"] in ("user", "bot")]
     tally["events in which nobody speaks, left out"] += len(events) - len(spoken)
     turns = [{"speaker": event["event"], "text": event.get("text") or ""} for event in spoken]
-    return [{"id": row.get("sender_id"), "turns": turns}]
+    kept = {field: value for field, value in row.items() if is_scalar(value) and field != "sender_id"}
+    return [{**kept, "id": row.get("sender_id", row.get("id")), "turns": turns}]
 
 
 def _message_tree(row: Fields, name: str, tally: Tally) -> list[Fields] | None:

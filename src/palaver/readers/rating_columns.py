@@ -215,7 +215,7 @@ def _folded(column: str) -> str:
 def _is_judged_by_model(fields: Mapping[str, str], folded: Mapping[str, str]) -> bool:
     """Whether FastChat wrote it (MT-Bench): what a language model was asked stands beside what it said."""
     asked = {"user_prompt", "judgment"} <= folded.keys() or {"g1_user_prompt", "g1_judgment"} <= folded.keys()
-    return asked and "rater" in fields
+    return asked and _folded(fields.get("rater", "")) == "judge"
 
 
 def _shape(fields: Mapping[str, str], columns: Sequence[str], screens: bool, cells: bool) -> str:
@@ -467,7 +467,7 @@ def _demand(required: Sequence[str], fields: Mapping[str, str], columns: Sequenc
     word = "a column is" if len(missing) == 1 else f"{len(missing)} columns are"
     raise DataError(
         f"{path}: {word} missing. Expected {', '.join(REQUIRED)}; found {', '.join(columns) or 'none'}",
-        other_file(columns)
+        other_file(columns, sought="ratings")
         or (NO_WINNER if sides_of({_folded(c): c for c in columns}) else "")
         or f"rename the column, or say which one it is: --column {missing[0]}=NAME",
         problems,

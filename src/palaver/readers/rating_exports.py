@@ -14,8 +14,9 @@ from typing import Any
 
 from palaver.errors import DataError
 from palaver.files import as_path, check_readable, detect_format
+from palaver.readers.rating_columns import ALIASES
 from palaver.readers.rows import RowFile, file_stem
-from palaver.readers.shapes import Tally, is_scalar
+from palaver.readers.shapes import ID_KEYS, Tally, first_of, is_scalar
 from palaver.sheets import sheet_kind
 from palaver.tables import TableSource, open_rows, open_table
 
@@ -147,10 +148,16 @@ def _prodigy_example(example: Fields, number: int, path: Path, tally: Tally) -> 
 
 def _rated_by_several(row: Fields, number: int, path: Path, tally: Tally) -> Iterator[Fields]:
     """A criterion with a list of numbers, one of each rater, as the FED data has it; nobody is named."""
-    item = f"row {number}"
+    place_of_row = f"row {number}"
+    key = first_of(row, ("item", *ID_KEYS))
+    item = row[key] if key else place_of_row
+    if first_of(row, ("rater", *ALIASES["rater"])) or not all(
+        isinstance(v, list) for v in row["annotations"].values()
+    ):
+        raise TypeError("the judgement of one rater")
     for criterion, values in row["annotations"].items():
         for place, value in enumerate(values, start=1):
-            rater = f"{item}, {place}"  # the first rater of one row is not the first one of another
+            rater = f"{place_of_row}, {place}"  # the first rater of one row is not the first one of another
             about = {"item": item, "system": row["system"], "rater": rater}
             yield {**about, "criterion": criterion, "value": value}
 

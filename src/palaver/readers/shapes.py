@@ -31,6 +31,8 @@ SPEAKER_KEYS = (
     *("from", "s", "spk", "agent", "author", "sender"),
 )
 TEXT_KEYS = ("text", "content", "value", "t", "utterance", "message", "body", "comment")
+REMARKS = ("body", "comment")
+"""Of these the names that also mean what was said about a text or an answer in the same row."""
 TURN_LISTS = (
     "turns",
     "messages",
@@ -85,11 +87,14 @@ PROMPT = "prompt"
 """The label under which the instructions of a chat model are kept: nobody said them."""
 
 
-def other_file(columns: Iterable[str]) -> str:
-    """What a file with these columns seems to hold and who reads it, in words; empty if nothing is known."""
+def other_file(columns: Iterable[str], sought: str = "") -> str:
+    """What a file with these columns seems to hold and who reads it, in words; empty if nothing is known.
+
+    `sought` is what the file should hold: that it looks like this helps nobody.
+    """
     names = set(columns)
     for known, noun, command in _OTHERS:
-        if known <= names:
+        if known <= names and noun != sought:
             return f"it looks like {noun}" + (f", which `{command}` takes" if command else "")
     return ""
 
@@ -236,9 +241,15 @@ def turn_list(row: Mapping[str, Any]) -> str | None:
         if is_turns(row.get(name)):
             return name
     for name, value in row.items():
-        if isinstance(value, list) and value and is_turn(value[0]):
+        is_list = isinstance(value, list) and value and is_turn(value[0])
+        if is_list and not (first_key(value[0], TEXT_KEYS) in REMARKS and _has_text(row)):
             return name
     return None
+
+
+def _has_text(row: Mapping[str, Any]) -> bool:
+    """Whether a row has a text of its own, about which remarks may be."""
+    return any(isinstance(row.get(name), str) for name in (*TURN_LISTS, *TEXT_KEYS))
 
 
 def turns_of(value: Any, tally: Tally) -> Any:

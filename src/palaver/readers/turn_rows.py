@@ -13,13 +13,16 @@ from palaver.files import json_object
 from palaver.readers.shapes import (
     FIELDS,
     ID_KEYS,
+    REMARKS,
     SPEAKER_KEYS,
     TEXT_KEYS,
+    TURN_LISTS,
     Tally,
     as_name,
     first_key,
     is_scalar,
     is_turn,
+    is_turns,
     json_list,
     labels_of,
     turn_list,
@@ -36,6 +39,7 @@ _DIALOGUE_KEYS = (
 _COLUMNS_OF_TURNS = frozenset((*_DIALOGUE_KEYS, *SPEAKER_KEYS, *TEXT_KEYS))
 _OF_DIALOGUES = (*FIELDS, "split")
 """Further columns about the whole dialogue, where all its rows that are not empty agree."""
+_ANSWERS = ("response", "output", "answer")
 
 
 @dataclass
@@ -104,8 +108,16 @@ def is_turn_row(row: Any) -> bool:
         return False
     if not all(is_scalar(row[name]) or row[name] is None for name in (dialogue, text)):
         return False
+    if text in REMARKS and _has_content(row):
+        return False
     # A whole dialogue may well have a summary called `text`, and a table has its turns as JSON text.
     return turn_list(row) is None and not any(_holds_turns(row[name]) for name in row if name != text)
+
+
+def _has_content(row: dict[str, Any]) -> bool:
+    """Whether a row has an answer, or a dialogue as JSON text, be its turns texts alone."""
+    has_answer = any(name in row for name in _ANSWERS)
+    return has_answer or any(is_turns(json_list(row.get(name))) for name in TURN_LISTS)
 
 
 def _holds_turns(cell: Any) -> bool:
