@@ -115,6 +115,21 @@ def test_a_person_who_rated_little_does_not_agree_with_the_others_by_it(each: in
     assert ceiling.value == pytest.approx(1 / math.sqrt(2 * 1.5), abs=0.06)
 
 
+def test_people_who_differ_by_a_constant_and_one_who_rated_once() -> None:
+    """Where levels explain everything, nothing is known of the level of who has no other rating."""
+    rows = [
+        {"item": f"i{i}", "system": "a", "rater": rater, "criterion": "q", "kind": "human",
+         "value": float(i % 4 + above)}
+        for i in range(11)
+        for rater, above in ((("r0", 1), ("r1", 0)) if i else (("r2", 1), ("r3", 0)))
+    ]  # fmt: skip
+    rows += rows_of(np.arange(11.0)[:, None] % 4, "judge", "judge", "model")
+    found = meta_evaluate(ratings_from_frame(pl.DataFrame(rows, infer_schema_length=None)), n_permutations=1)
+    ceiling = found.ceiling_of("q")["outputs", "pearson"]
+    assert ceiling.n == 22
+    assert 0.5 < ceiling.value < 1
+
+
 def test_alpha_with_the_judge_is_that_of_one_more_rater(world: dict[str, np.ndarray], result: Any) -> None:
     row = next(row for row in result.joined if row.judge == "good" and row.measure == "alpha")
     people = world["people"].reshape(3, -1)

@@ -69,7 +69,8 @@ def _levels(gap: Floats, rater: Ints, row: Ints) -> Floats:
         if level > 0:
             part = rater * _FOLDS + _fold_of_row(row, rater)
             elsewhere = total[rater] - np.bincount(part, gap)[part]
-            few = elsewhere / (n[rater] - np.bincount(part)[part] + within / level)
+            weight = n[rater] - np.bincount(part)[part] + within / level
+            few = np.divide(elsewhere, weight, out=few, where=weight > 0)
     return np.where(n[rater] < _MANY, few, mean[rater])
 
 
