@@ -185,6 +185,23 @@ def test_minus_signs_are_real_and_the_next_step_is_named(
     assert "next:" not in palaver("trust", verb, *files, *words, "--json").out
 
 
+def test_the_next_plan_is_of_shares_of_wins_and_not_of_log_odds(palaver: Palaver, tmp_path: Path) -> None:
+    """Pairs have strengths beside their win rates, and these reach farther: no share of wins reaches 0.5."""
+    files = (tmp_path / "people.csv", tmp_path / "judge.csv")
+    for path, n_items, raters in zip(files, (12, 30), (("r0", "r1", "r2"), ("scorer",)), strict=True):
+        kind = "human" if path == files[0] else "llm"
+        lines = [
+            f"i{i},a,b,{rater},better,{'win' if (i + k) % 3 else 'loss'},{kind}"
+            for i in range(n_items)
+            for k, rater in enumerate(raters)
+        ]
+        path.write_text("item,system,against,rater,criterion,value,kind\n" + "\n".join(lines) + "\n")
+    report = json.loads(palaver("trust", "ppi", *files, "--json").out)
+    [share] = [row for row in report["rows"] if row["what"] == "win rate"]
+    last = palaver("trust", "ppi", *files).out.rstrip().splitlines()[-1]
+    assert last.endswith(f" --reach {(share['high'] - share['low']) / 4:.2g}")
+
+
 def test_the_better_system_is_not_told_with_a_negative_figure_of_its_own(
     palaver: Palaver, below_zero: tuple[Path, Path]
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from palaver import ratings_from_frame
 from palaver.errors import DataError
 from palaver.judges.bias import bias_report
+from palaver.judges.families import families_of, own_family
 from palaver.reports.bias import bias_page, sentences
 from palaver.schema import Response
 
@@ -94,6 +95,27 @@ def test_own_family_is_what_the_other_judges_do_not_say(report: Any) -> None:
     assert gemma.own_low > 0
     assert math.isnan(row_of(report, "fair").own)
     assert "own family" in " ".join(row_of(report, "fair").reasons)
+
+
+def test_an_own_family_that_wins_alike_on_every_item_has_no_interval() -> None:
+    """One of three other judges says what the judge says: thirds are rounded, and yet the same."""
+    comparisons = [
+        {"item": f"q{i}", "first": first, "second": second, "own": float(first == "gemma-a")}
+        for i in range(12)
+        for first, second in (("gemma-a", "b"), ("b", "gemma-a"))
+    ]
+    own = pl.DataFrame([{**row, "judge": "gemma", "outcome": row["own"]} for row in comparisons])
+    others = pl.DataFrame([
+        {**row, "judge": judge, "outcome": row["own"] if agrees else 1 - row["own"]}
+        for judge, agrees in (("x", True), ("y", False), ("z", False))
+        for row in comparisons
+    ])  # fmt: skip
+    family = families_of(["gemma", "gemma-a", "b", "x", "y", "z"], {})
+    effect, reason = own_family("gemma", own, others, others.clear(), family, 0.95)
+    assert effect.value == pytest.approx(2 / 3)
+    assert math.isnan(effect.low)
+    assert math.isnan(effect.p)
+    assert "the same on every item" in reason
 
 
 def test_judges_are_compared_with_each_other(report: Any) -> None:

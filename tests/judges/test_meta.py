@@ -115,6 +115,45 @@ def test_a_person_who_rated_little_does_not_agree_with_the_others_by_it(each: in
     assert ceiling.value == pytest.approx(1 / math.sqrt(2 * 1.5), abs=0.06)
 
 
+def test_who_rated_an_output_twice_is_not_beside_themselves() -> None:
+    """Two items of one context: a person's ratings of a system there are one, whatever comes first."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"item": f"i{i}", "context": f"c{i // 2}", "system": "a", "rater": rater, "criterion": "q",
+         "kind": kind, "value": float(rng.integers(1, 6))}
+        for i in range(24)
+        for rater, kind in (("r0", "human"), ("r1", "human"), ("judge", "model"))
+    ]  # fmt: skip
+    means = {
+        rater: np.array([row["value"] for row in rows if row["rater"] == rater]).reshape(12, 2).mean(axis=1)
+        for rater in ("r0", "r1")
+    }
+    ceilings = [
+        meta_evaluate(ratings_from_frame(pl.DataFrame(ordered)), n_permutations=1).ceiling_of("q")
+        for ordered in (rows, rows[::-1])
+    ]
+    one, other = (ceiling["outputs", "pearson"] for ceiling in ceilings)
+    assert one.n == other.n == 24  # two people, each beside the other, on twelve contexts
+    assert one.value == pytest.approx(other.value)
+    own, others = np.r_[means["r0"], means["r1"]], np.r_[means["r1"], means["r0"]]
+    assert one.value == pytest.approx(np.corrcoef(own, others)[0, 1], abs=0.1)  # but for levels
+
+
+def test_people_who_differ_by_a_constant_and_one_who_rated_once() -> None:
+    """Where levels explain everything, nothing is known of the level of who has no other rating."""
+    rows = [
+        {"item": f"i{i}", "system": "a", "rater": rater, "criterion": "q", "kind": "human",
+         "value": float(i % 4 + above)}
+        for i in range(11)
+        for rater, above in ((("r0", 1), ("r1", 0)) if i else (("r2", 1), ("r3", 0)))
+    ]  # fmt: skip
+    rows += rows_of(np.arange(11.0)[:, None] % 4, "judge", "judge", "model")
+    found = meta_evaluate(ratings_from_frame(pl.DataFrame(rows, infer_schema_length=None)), n_permutations=1)
+    ceiling = found.ceiling_of("q")["outputs", "pearson"]
+    assert ceiling.n == 22
+    assert 0.5 < ceiling.value < 1
+
+
 def test_alpha_with_the_judge_is_that_of_one_more_rater(world: dict[str, np.ndarray], result: Any) -> None:
     row = next(row for row in result.joined if row.judge == "good" and row.measure == "alpha")
     people = world["people"].reshape(3, -1)

@@ -124,3 +124,32 @@ def test_too_few_items_for_many_pairs_are_said_and_replicates_are_no_remedy(tmp_
     scores = score_files(path, ["words"], n_replicates=99)
     assert scores.notes == ("6 items cannot give a p (Holm) below 0.19 with 6 pairs: only more items can",)
     assert {pair.p_holm for pair in scores.differences} == {6 * 2 / 2**6}
+
+
+def test_a_difference_that_is_rounding_only_proves_nothing(tmp_path: Path) -> None:
+    """The same five responses to other items: the means differ by the order in which they are summed."""
+    said = ["dogs", "dogs", "dogs cats dogs", "cats cats cats", "sun"]
+    turned = ["sun", "dogs", "cats cats cats", "dogs", "dogs cats dogs"]
+    rows = [
+        {"id": str(i), "system": name, "response": texts[i], "reference": "cats dogs moon"}
+        for i in range(5)
+        for name, texts in (("a", said), ("b", turned))
+    ]
+    path = tmp_path / "said.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    [pair] = score_files(path, ["unigram_f1"], n_replicates=20).differences
+    assert abs(pair.difference) < 1e-12
+    assert (pair.test, pair.p) == ("exact", 1.0)
+
+
+def test_pairs_without_a_test_are_not_counted_among_many(tmp_path: Path) -> None:
+    rows = [
+        {"id": str(i), "system": name, "response": "one " * (k + 1), "reference": "one"}
+        for k, name in enumerate("abc")
+        for i in range(1 if name == "c" else 6)
+    ]
+    path = tmp_path / "said.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scores = score_files(path, ["words"], n_replicates=99)
+    assert scores.notes == ()
+    assert [pair.p_holm for pair in scores.differences if pair.test] == [2 / 2**6]

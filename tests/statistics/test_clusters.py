@@ -132,6 +132,15 @@ def test_what_cannot_be_known_is_said() -> None:
         contrast(np.ones(2), np.zeros(2, int), [1.0], [0, 1], None, [1.0, 0.0])
 
 
+def test_the_order_of_rows_does_not_matter_where_nothing_is_left_but_dialogues() -> None:
+    """All ratings of a dialogue are equal: what is left is 0 but for rounding, which depends on the order."""
+    value, dialogue, rater = np.array([[3.0, 3, 3, 4, 4], [0, 0, 0, 1, 1], [0, 2, 3, 1, 3]])
+    forth = clustered_mean(value, dialogue.astype(int), rater.astype(int))
+    order = [1, 2, 4, 3, 0]
+    back = clustered_mean(value[order], dialogue[order].astype(int), rater[order].astype(int))
+    assert (back.se, back.df) == pytest.approx((forth.se, forth.df))
+
+
 def test_one_rater_for_each_dialogue_still_clusters_by_rater() -> None:
     rng = np.random.default_rng(0)
     rater = np.repeat(np.arange(5), 8)

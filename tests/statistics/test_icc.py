@@ -251,6 +251,7 @@ def test_raters_who_differ_by_a_constant() -> None:
     result = icc(np.arange(8.0)[:, None] / 3 + [0.0, 0.7, 1.1])
     assert result["ICC(3,1)"].value == pytest.approx(1)
     assert result["ICC(3,1)"].f == math.inf
+    assert result["ICC(3,1)"].reason.startswith("no interval: raters differ by a constant only")
     form = result["ICC(2,1)"]
     assert 0 < form.low < form.value < form.high < 1
 

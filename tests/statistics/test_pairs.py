@@ -67,6 +67,13 @@ def test_tau_b_is_scipys(pair):
     assert ranks_y[0].tolist() == rankdata(y).tolist()
 
 
+def test_tau_b_is_never_above_1():
+    for n in range(3, 60):
+        ranks = np.arange(n) // 2 * 1.0
+        assert rank_correlations(ranks, ranks[None])[2] == [1.0]
+        assert count_pairs(ranks, ranks).tau_b == 1.0
+
+
 def test_counts_by_hand():
     counts = count_pairs([1, 2, 2, 4], [1, 3, 2, 2])
     assert (counts.concordant, counts.discordant) == (3, 1)

@@ -427,6 +427,19 @@ def test_items_of_one_context_count_as_one_and_that_is_said() -> None:
     assert any("all 30 items have the same context" in note for note in alone.notes)
 
 
+def test_a_criterion_of_one_system_has_no_ranking_that_is_too_sure() -> None:
+    rows = [
+        {"item": f"i{i}", "system": system, "rater": rater, "criterion": criterion, "value": 1 + i % 5}
+        for criterion, systems, n in (("both", "ab", 30), ("alone", "a", 6))
+        for i in range(n)
+        for system in systems
+        for rater in ("x", "y")
+    ]
+    notes = analyse(read_ratings(open_frame(pl.DataFrame(rows), "rows")), n_replicates=20).notes
+    assert any(note.startswith("alone: there is only one system") for note in notes)
+    assert not any("too sure of themselves" in note for note in notes)
+
+
 def test_one_replicate_is_enough_to_run(tmp_path: Path) -> None:
     found = run(rows_of(), tmp_path, n_replicates=1)
     plain(found)

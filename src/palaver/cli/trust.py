@@ -92,6 +92,7 @@ class TrustInputs:
     def surer_plan(self, report: TrustReport) -> str:
         """The plan of a study twice as sure of the first criterion's differences, if there are any."""
         rows = [row for row in report.rows if row.against and row.criterion == report.rows[0].criterion]
+        rows = [row for row in rows if getattr(row, "what", "") != "strength"]  # a plan is not of log odds
         reaches = [(row.high - row.low) / 2 for row in rows if row.high > row.low]
         return self.command("plan", "--reach", f"{max(reaches) / 2:.2g}") if reaches else ""
 

@@ -15,6 +15,8 @@ from palaver.statistics.order_effects import Effect, effect_of
 UNKNOWN = Effect(name="", value=math.nan, low=math.nan, high=math.nan, p=math.nan)
 _FAMILY = re.compile(r"[a-z]+")
 _LEAST_OWN = 10
+_ROUNDING = 1e-12
+"""A standard error below it means that all items say the same."""
 
 
 def families_of(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
@@ -64,7 +66,7 @@ def own_family(
     if sums.size < 2:
         return UNKNOWN, "needs comparisons on at least two items"
     error = math.sqrt(sums.size / (sums.size - 1) * float(((sums - value * sizes) ** 2).sum())) / sizes.sum()
-    if not error > 0:
+    if error <= _ROUNDING:
         return replace(UNKNOWN, value=value), "the same on every item, which does not show how sure this is"
     return effect_of("own", value, error**2, sums.size - 1, confidence), ""
 

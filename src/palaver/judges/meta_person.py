@@ -31,7 +31,7 @@ class OnePerson:
 def one_person(people: PeopleScores, book: ScoreBook) -> OnePerson | None:
     """Each rating of an output that somebody else rated, too; None where there are fewer than two."""
     n_items, n_systems = book.shape
-    people = people.keep(np.isfinite(people.score))
+    people = _once_each(people.keep(np.isfinite(people.score)), n_systems)
     cell = people.item * n_systems + people.system
     counts = np.bincount(cell, minlength=n_items * n_systems)
     sums = np.bincount(cell, weights=people.score, minlength=n_items * n_systems)
@@ -46,6 +46,17 @@ def one_person(people: PeopleScores, book: ScoreBook) -> OnePerson | None:
     own[row, people.system] = people.score - _levels(people.score - others, people.rater, row)
     target = PeopleScores(people.criterion, row, people.system, people.rater, others, people.level)
     return OnePerson(own, target, rows // n_raters)
+
+
+def _once_each(people: PeopleScores, n_systems: int) -> PeopleScores:
+    """What a person said of one output, as their mean where they rated it several times."""
+    n_raters = int(people.rater.max(initial=0)) + 1
+    output = people.item.astype(np.int64) * n_systems + people.system
+    codes, place = np.unique(output * n_raters + people.rater, return_inverse=True)
+    score = np.bincount(place, people.score) / np.bincount(place)
+    output, rater = np.divmod(codes, n_raters)
+    item, system = np.divmod(output, n_systems)
+    return PeopleScores(people.criterion, item, system, rater, score, people.level)
 
 
 def _levels(gap: Floats, rater: Ints, row: Ints) -> Floats:
@@ -69,7 +80,8 @@ def _levels(gap: Floats, rater: Ints, row: Ints) -> Floats:
         if level > 0:
             part = rater * _FOLDS + _fold_of_row(row, rater)
             elsewhere = total[rater] - np.bincount(part, gap)[part]
-            few = elsewhere / (n[rater] - np.bincount(part)[part] + within / level)
+            weight = n[rater] - np.bincount(part)[part] + within / level
+            few = np.divide(elsewhere, weight, out=few, where=weight > 0)
     return np.where(n[rater] < _MANY, few, mean[rater])
 
 

@@ -156,4 +156,4 @@ def _exact_p(metric: Metric, totals: Sequence[Floats], changes: Floats) -> float
     moved = swaps @ changes
     gaps = np.abs(value_of(metric, totals[0] - moved) - value_of(metric, totals[1] + moved))
     gaps = gaps[np.isfinite(gaps)]
-    return float((gaps >= gaps[0] * (1 - _ROUNDING)).mean())
+    return float((gaps >= gaps[0] * (1 - _ROUNDING) - _TIE).mean())

@@ -208,7 +208,7 @@ def _notes_of_pairs(
     apart = [f"{one} and {other}" for one, other in pairs if (one, other) not in compared]
     if apart:
         yield f"not compared, for they share no item: {few(apart)}"
-    n_pairs = len(compared)
+    n_pairs = len({(row.system, row.other) for row in differences if row.test})
     tests = {row.test for row in differences}
     least = n_pairs / (1 + n_replicates)
     if "bootstrap" in tests and least >= ALPHA:

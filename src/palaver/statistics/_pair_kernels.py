@@ -206,5 +206,5 @@ def rank_rows(x: Floats, ys: Floats) -> tuple[Floats, Floats, Floats]:
         untied_y = _rank(ys[k], ranks_y[k], codes_y)
         if untied_x > 0 and untied_y > 0:
             difference = concordance(codes_x[order], codes_y[order], once, codes_y.max() + 1)
-            tau[k] = difference / np.sqrt(untied_x) / np.sqrt(untied_y)
+            tau[k] = difference / np.sqrt(untied_x * untied_y)
     return ranks_x, ranks_y, tau

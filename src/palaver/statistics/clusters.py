@@ -24,6 +24,8 @@ Codes = NDArray[np.int64]
 
 FEWEST_RATERS = 3
 """With fewer the spread of raters is not known, and an interval is about these raters only."""
+_ROUNDING = 1e-9
+"""A part of the variance below this share of what it could be is 0 but for rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +169,9 @@ def cluster_variance(
     expected = np.array([[_expectation(a, b, partitions[0], first) for b in partitions] for a in partitions])
     components, *_ = np.linalg.lstsq(expected, squares, rcond=1e-9)
     components = np.maximum(components, 0.0)
-    if components[0] == 0.0:  # only where a design is nearly confounded: fall back on the cells as they are
-        components[0] = squares[0] / expected[0, 0]
+    as_they_are = squares[0] / expected[0, 0]
+    if components[0] <= _ROUNDING * as_they_are:  # a design nearly confounded: the cells as they are
+        components[0] = as_they_are
     sizes = np.array([part.size for part in partitions])
     parts = dict(zip((part.name for part in partitions), components * sizes, strict=True))
     rest = parts["rest"]

@@ -31,6 +31,7 @@ _LEAST_DF = 0.01
 _NO_BOUND = 1e-8  # share of its terms below which the divisor of a bound is as good as zero
 _ROUNDING = 1e-13  # share of its terms below which a difference of mean squares is rounding error
 _NO_NOISE = "no interval: raters never differ on an item, which does not show how sure this is"
+_CONSTANT = "no interval: raters differ by a constant only, which does not show how sure this is"
 _SLOTS = "raters are not crossed with items: a two-way form needs the same raters on every item"
 
 
@@ -296,12 +297,14 @@ def _forms(
         else:
             unbounded = math.isnan(low) or math.isnan(high)
             why = "no interval: mean squares like these leave it unbounded"
+            if form.value == 1:
+                why = _CONSTANT if anova.raters > 0 else _NO_NOISE
             form = replace(
                 form,
                 low=low,
                 high=high,
                 boot=percentile_interval(samples[i], form.confidence) if samples else None,
-                reason=(_NO_NOISE if form.value == 1 else why) if unbounded else "",
+                reason=why if unbounded else "",
             )
         forms.append(form)
     return forms

@@ -57,7 +57,7 @@ class PairCounts:
         """Kendall (1945): pairs that a side ties are taken out of that side."""
         ordered = self.concordant + self.discordant
         of_people, of_judge = ordered + self.tied_by_judge, ordered + self.tied_by_people
-        return _share(self.concordant - self.discordant, math.sqrt(of_people) * math.sqrt(of_judge))
+        return _share(self.concordant - self.discordant, math.sqrt(of_people * of_judge))
 
     @property
     def gamma(self) -> float:

@@ -256,8 +256,9 @@ def _warnings(table: RatingTable, judged: Sequence[Judgements], study: Study | N
     people = {name for j in judged if table.kinds[j.criterion] in ASKED for name in j.raters}
     if len(people) == 1:
         yield "there is only one rater: agreement cannot be measured, and the ranking is one person's opinion"
-    few = sorted(j.criterion for j in judged if 1 < np.unique(j.dialogue).size < FEW_ITEMS)
-    if few and any(len(j.systems) > 1 for j in judged):
+    ranked = [j for j in judged if len(j.systems) > 1]
+    few = sorted(j.criterion for j in ranked if 1 < np.unique(j.dialogue).size < FEW_ITEMS)
+    if few:
         shared = any(np.unique(j.dialogue).size < len(j.items) for j in judged if j.criterion in few)
         counted = f"{FEW_ITEMS} items" + (" (those of one context count as one)" if shared else "")
         yield f"{', '.join(few)}: fewer than {counted}, so rankings are too sure of themselves"
