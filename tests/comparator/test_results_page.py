@@ -175,6 +175,29 @@ def test_the_page_quotes_what_was_tried_within_a_tier() -> None:
     assert f"it gains {gains[0]} on the development pairs and {gains[1]} within a tier" in page
 
 
+def test_the_page_quotes_what_a_second_source_brings() -> None:
+    page, record = read_page("comparator"), read_results("comparator-second-source")
+
+    def shown(result: dict[str, float], key: str = "accuracy") -> str:
+        return interval(result[key], result["low"], result["high"], digits=3)
+
+    at_home = [decimals(row["raters held out"]["accuracy"], 3) for row in record["rows"].values()]
+    assert table_rows(page, "| learnt from |") == [
+        [source + end, home, *map(shown, row[kind].values())]
+        for kind, end, homes in (("rater model", "", at_home), ("joined", ", joined", [""] * len(at_home)))
+        for home, (source, row) in zip(homes, record["rows"].items(), strict=True)
+    ]
+    text, gains = " ".join(page.split()), record["gain_of_both"]
+    for kind, column in (
+        ("rater model", "ConvAI2, no bot named"),
+        ("joined", "ConvAI2, no bot named"),
+        ("rater model", "ConvAI2, one bot"),
+        ("rater model", "ConvAI2, two bots"),
+    ):
+        assert shown(gains[kind][column], "gain") in text
+    assert f"{record['n_unnamed']:,} dialogues whose bot nobody named" in text
+
+
 def test_the_page_quotes_what_finds_bad_ratings() -> None:
     page, cleaning = read_page("comparator"), read_results("comparator-cleaning")
     reliable, convai2 = cleaning["reliable_eval"], cleaning["convai2"]
