@@ -6,8 +6,9 @@ Fitted on Reliable-Eval alone, as it ships, on ConvAI 2017 alone, and on both, a
 with two files: ratings are brought onto one scale, and those that name no rater are one sitting of their own.
 Nothing is chosen. Measured on ConvAI2, which none of them has seen: pairs of one named bot, of two, and pairs
 of dialogues whose bot and user nobody named. Beside it what it costs at home: raters of Reliable-Eval who
-were held out, and the development pairs. "joined" adds the shipped language model (which has seen ConvAI 2017)
-by its weights, the rater model stretched to the spread of the one that ships. WORK keeps what was encoded.
+were held out, and the development pairs. "joined" adds the shipped language model, which has seen ConvAI
+2017, by its weights, the rater model stretched to the spread of the one that ships. WORK keeps what was
+encoded.
 """
 
 from __future__ import annotations
