@@ -107,6 +107,27 @@ def test_dialogues_that_cannot_be_scored_are_said_to_be_there(palaver: Any, tmp_
     assert "which `palaver compare score` takes" not in ran.err
 
 
+def test_systems_that_say_far_more_than_was_learnt_from(palaver: Any, tmp_path: Path) -> None:
+    """Scored, marked and warned of by score, pair, judge and rank."""
+    long_winded = "There are many things to be said about this, and I will say all of them one by one. " * 4
+    turns = [{"spk": "user", "text": "Tell me about tea."}, {"spk": "bot", "text": long_winded}]
+    write(tmp_path / "a.jsonl", [*rows(4), {"id": "long", "bot": "B", "turns": turns}])
+    warning = "say far more at a time than those it learnt from: do not believe their scores"
+    warning = warning.replace("say", "dialogues whose system says", 1)
+    ran = palaver("compare", "score", "a.jsonl", "--comparator", "fast", "--out", "s.jsonl")
+    assert ran.code == 0, ran.err
+    assert f"{warning} (1)" in ran.out
+    assert [row["id"] for row in read(tmp_path / "s.jsonl") if row.get("wordy")] == ["long"]
+    ran = palaver("compare", "pair", "a.jsonl#long", "a.jsonl#d0", "--comparator", "fast")
+    assert ran.code == 0, ran.err
+    assert "the system of A says far more at a time" in ran.out
+    assert "the system of B" not in ran.out
+    ran = palaver("judge", "a.jsonl", "--by", "comparator=fast", "--out", "judged.csv")
+    assert ran.code == 0, ran.err
+    assert warning in ran.out + ran.err
+    assert f"1 {warning}" in palaver("compare", "rank", "s.jsonl").out
+
+
 def test_silence_and_other_languages(palaver: Any, tmp_path: Path) -> None:
     """A silent system is scored and stands last; German is scored and warned of."""
     said = [("user", "Wo hält der Bus?"), ("bot", "Er hält vor dem Rathaus, alle zwanzig Minuten.")]

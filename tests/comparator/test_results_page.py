@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.results_pages import decimals, interval, read_page, read_results, table_rows
+from tests.results_pages import RESULTS, decimals, interval, read_page, read_results, table_rows
+
+from palaver.comparator.scorer import load_scorer
+from palaver.schema import Dialogue, Turn
 
 
 def test_the_page_quotes_the_record() -> None:
@@ -173,6 +176,40 @@ def test_the_page_quotes_what_was_tried_within_a_tier() -> None:
         for gain in (tried["gain_on_development"][name] for name in ("all pairs", "within a tier"))
     ]
     assert f"it gains {gains[0]} on the development pairs and {gains[1]} within a tier" in page
+
+
+def test_the_page_quotes_what_the_comparator_is_worth_on_assistants() -> None:
+    page, record = read_page("comparator"), read_results("comparator-assistants")
+
+    def shown(result: dict[str, float]) -> str:
+        return interval(result["accuracy"], result["low"], result["high"], digits=3)
+
+    rows = record["rows"]
+    assert table_rows(page, "| MT-Bench |") == [
+        [name, shown(row["decided"]), shown(row["clear"])] for name, row in rows.items()
+    ]
+    text = " ".join(page.split())
+    n_decided, n_clear = (f"{rows['default'][which]['n']:,}" for which in ("decided", "clear"))
+    assert f"{n_decided} pairs have a majority, {n_clear} of them are clear" in text
+    judges = [row["accuracy"] for row in record["a judge against the majority of the others"].values()]
+    assert f"{decimals(min(judges))} to {decimals(max(judges))}" in text
+    assert f"{record['n_not_english']} of the {record['n_dialogues']} dialogues" in text
+    card = " ".join((RESULTS.parent / "reference/comparator.md").read_text(encoding="utf-8").split())
+    alone, longer = (decimals(rows[name]["decided"]["accuracy"]) for name in ("default", "longer wins"))
+    assert f"right about {alone} of the pairs" in card
+    assert f"more than {_longest_of_shipped()} words a turn" in card
+    assert f"which is {_longest_of_shipped()} words a turn" in text
+    assert f"longer wins about {longer}" in card
+
+
+def _longest_of_shipped() -> int:
+    """Words a turn from which the shipped comparator warns."""
+
+    def is_wordy(n_words: int) -> bool:
+        turns = (Turn(speaker="user", text="hi"), Turn(speaker="system", text="word " * n_words))
+        return load_scorer("fast").is_wordy(Dialogue(id="1", turns=turns))
+
+    return next(n for n in range(100) if is_wordy(n + 1))
 
 
 def test_the_page_quotes_what_a_second_source_brings() -> None:

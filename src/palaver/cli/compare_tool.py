@@ -128,16 +128,19 @@ def pair(
 
     renamed = options.parse_columns(columns)
     first, second = _one(a, dialogues, renamed), _one(b, dialogues, renamed)
+    scorer = load_scorer(comparator, device=where)
     notes = []
     for side, dialogue in (("A", first), ("B", second)):
         if is_silent(dialogue):
             notes.append(f"the system of {side} says nothing: put at the bottom by rule")
         if not is_english(dialogue):
             notes.append(f"{side} does not look English: do not believe its score")
+        if scorer.is_wordy(dialogue):
+            far = "says far more at a time than those the comparator learnt from"
+            notes.append(f"the system of {side} {far}: do not believe its score")
         if len(dialogue.turns) > MOST_TURNS:
             notes.append(f"{side} is long: the meaning of its last {MOST_TURNS:,} turns is looked at")
     names = (first.id, second.id) if first.id != second.id else (name_of(first), name_of(second))
-    scorer = load_scorer(comparator, device=where)
     notes += scorer.notes
     scores = scorer.score([first, second])
     probability = scorer.probability(first, second)

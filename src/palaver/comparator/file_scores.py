@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from palaver.comparator.coherence import MOST_TURNS
-from palaver.comparator.reading import NOT_ENGLISH, RatedReader
+from palaver.comparator.reading import NOT_ENGLISH, WORDY, RatedReader
 from palaver.comparator.scorer import Scorer, WorstTurn, is_english, load_scorer
 from palaver.comparator.training_data import RatedDialogue
 from palaver.engine import Engine, Recipe, map_shards
@@ -49,11 +49,13 @@ class DialogueScore:
     worst_turn: WorstTurn | None = None
     english: bool = True
     """False where the text does not look English, which a comparator may not know."""
+    wordy: bool = False
+    """Whether the system says far more at a time than those that the comparator has learnt from."""
 
     def to_json(self) -> dict[str, Any]:
         """`{id, score, low, high}`; system, sitting (`group`) and costliest turn where they are known.
 
-        `english` is there where it is false.
+        `english` is there where it is false, `wordy` where it is true.
         """
         plain: dict[str, Any] = {"id": self.id}
         plain |= {name: _plain(getattr(self, name)) for name in ("score", "low", "high")}
@@ -64,6 +66,8 @@ class DialogueScore:
             plain["worst_turn"] = dataclasses.asdict(self.worst_turn) | {"gain": _plain(self.worst_turn.gain)}
         if not self.english:
             plain["english"] = False
+        if self.wordy:
+            plain["wordy"] = True
         return plain
 
 
@@ -106,7 +110,14 @@ class _ShardScorer:
         values = zip(scores.score.tolist(), scores.low.tolist(), scores.high.tolist(), strict=True)
         return [
             DialogueScore(
-                number, row.dialogue.id, *value, row.system, row.group, turn, is_english(row.dialogue)
+                number,
+                row.dialogue.id,
+                *value,
+                row.system,
+                row.group,
+                turn,
+                english=is_english(row.dialogue),
+                wordy=self.scorer.is_wordy(row.dialogue),
             )
             for (number, row), value, turn in zip(shard, values, worst, strict=True)
         ]
@@ -160,11 +171,8 @@ def score_file(
     with write_atomically(Path(out)) as file:
         for row in rows:
             file.write(json.dumps(row.to_json(), ensure_ascii=False) + "\n")
-    n_foreign = sum(not row.english for row in rows)
-    if n_foreign:
-        reader.notes[NOT_ENGLISH] += n_foreign
-    if worst.n_long:
-        reader.notes[LONG] += worst.n_long
+    doubted = {NOT_ENGLISH: sum(not row.english for row in rows), WORDY: sum(row.wordy for row in rows)}
+    reader.notes.update({note: n for note, n in {**doubted, LONG: worst.n_long}.items() if n})
     for note in score_shard.scorer.notes:
         reader.notes[note] += 0  # it has no number
     values = np.array([row.score for row in rows])

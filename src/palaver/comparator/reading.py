@@ -46,6 +46,9 @@ _OUTCOMES: dict[Any, int | None] = {"win": 1, "tie": None, "loss": -1, 1.0: 1, 0
 SILENT_NOTE = "dialogues whose system says nothing: put at the bottom by rule"
 _THUMBS_NOTE = "thumbs, read as 1 (up) and 0 (down)"
 NOT_ENGLISH = "dialogues that do not look English: do not believe their scores"
+WORDY = (
+    "dialogues whose system says far more at a time than those it learnt from: do not believe their scores"
+)
 _COUNTED_HERE = ("turns without text", "dialogues with the id of an earlier one")
 """Notes of the reader about what has a note or a count of its own here."""
 

@@ -13,6 +13,7 @@ on the others (nested selection), and a row for each part.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +29,7 @@ from palaver.comparator.evaluation import (
     evaluate_differences,
 )
 from palaver.comparator.method import log_odds_unit
-from palaver.comparator.reading import NOT_ENGLISH
-from palaver.comparator.scorer import RATER_MODEL, JoinedScorer, Scorer, is_english
+from palaver.comparator.scorer import RATER_MODEL, JoinedScorer, Scorer
 from palaver.comparator.surface import read_turn, surface_features
 from palaver.comparator.training_data import USER, Pairs, RatedDialogues, dialogue_digest
 from palaver.errors import DataError, UserError, nearest, require
@@ -212,14 +212,12 @@ def evaluate_comparator(
 def _doubts(scorer: Scorer, dialogues: Sequence[Dialogue]) -> list[str]:
     """Notes on dialogues that the comparator has learnt from, and on those that it cannot read."""
     n_seen = sum(dialogue_digest(one) in scorer.trained_on for one in dialogues)
-    n_foreign = sum(not is_english(one) for one in dialogues)
     notes = []
     if n_seen:
         learnt = f"it was trained on {n_seen:,} of the {len(dialogues):,} dialogues compared"
         notes.append(f"{learnt}: on others it agrees less")
-    if n_foreign:
-        notes.append(f"{NOT_ENGLISH} ({n_foreign:,})")
-    return notes
+    counts = Counter(doubt for one in dialogues for doubt in scorer.doubts(one))
+    return [*notes, *(f"{doubt} ({n:,})" for doubt, n in counts.items())]
 
 
 def _differences_of(

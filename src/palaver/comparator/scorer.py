@@ -21,12 +21,15 @@ from numpy.typing import NDArray
 from palaver.artefacts import digest_files
 from palaver.comparator.language_model import ADAPTER, LanguageModel, why_not_available
 from palaver.comparator.model import RECORD, Model, load_model
+from palaver.comparator.reading import NOT_ENGLISH, WORDY
 from palaver.comparator.representation import (
+    NAMES,
     EncodedDialogue,
     encode_dialogues,
     represent_encoded,
     turn_encoder,
 )
+from palaver.comparator.training_data import USER
 from palaver.engine import without_collector
 from palaver.errors import UserError, check_kind, count_of, nearest, require
 from palaver.models.encoders.encoder import Encode, remember
@@ -46,6 +49,8 @@ SHIPPED = Path(__file__).parent / "default"
 RATER_MODEL, LANGUAGE_MODEL = "its rater model", "its language model"
 SILENT = -5.0
 """The score of a dialogue whose system says nothing: an average one is better with 99%."""
+_FAR = 10.0
+"""Words a turn, in spreads above the mean of what was learnt from: one in a thousand of the shipped one's."""
 _CONFIDENCE = 0.95
 _MOST_REMOVED = 200
 """The costliest turn is looked for among so many, the last ones; among fewer in a very long dialogue."""
@@ -124,6 +129,15 @@ class Scorer(Named, ABC):
             getattr(whole, name)[~silent] = getattr(scores, name)
         return whole
 
+    def is_wordy(self, dialogue: Dialogue) -> bool:
+        """Whether its system says far more at a time than those that the comparator has learnt from."""
+        return False
+
+    def doubts(self, dialogue: Dialogue) -> list[str]:
+        """Why its score should not be believed."""
+        of_language = [] if is_english(dialogue) else [NOT_ENGLISH]
+        return [*of_language, WORDY] if self.is_wordy(dialogue) else of_language
+
     @abstractmethod
     def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
         """The same for one dialogue or more, in which every turn has a text."""
@@ -183,6 +197,12 @@ class PalaverScorer(Scorer):
         self.model, self.name, self.about, self.folder = model, name, about or {}, folder
         self.trained_on = frozenset(self.about.get("data", {}).get("trained_on", ()))
         self.encode = remember(encode or turn_encoder(self.about.get("encoder") or None, device=device))
+
+    def is_wordy(self, dialogue: Dialogue) -> bool:
+        place = NAMES.index("system_length")
+        longest = self.model.centre[place] + _FAR * self.model.scale[place]
+        lengths = [len(turn.text.split()) for turn in dialogue.turns if turn.speaker != USER]
+        return bool(sum(lengths) > longest * sum(n > 0 for n in lengths))
 
     def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
         return self._score_encoded(encode_dialogues(dialogues, self.encode, progress=progress))
@@ -260,6 +280,9 @@ class JoinedScorer(Scorer):
         of_language = np.full(len(dialogues), SILENT)
         of_language[~silent] = self.language.score(spoken)
         return {RATER_MODEL: self.raters.score(dialogues).score, LANGUAGE_MODEL: of_language}
+
+    def is_wordy(self, dialogue: Dialogue) -> bool:
+        return self.raters.is_wordy(dialogue)
 
     def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
         of_raters = self.raters._score(dialogues, progress)

@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from palaver.comparator.reading import NOT_ENGLISH, SILENT_NOTE
-from palaver.comparator.scorer import can_compare, is_english, load_scorer
+from palaver.comparator.reading import SILENT_NOTE
+from palaver.comparator.scorer import can_compare, load_scorer
 from palaver.comparator.training_data import dialogue_digest
 from palaver.errors import require
 from palaver.judges.labels import SEEN, SEEN_NOTE, sitting_of, system_of
@@ -61,9 +61,8 @@ class ComparatorJudge(Named):
                     conversations.append(sided)
                 else:
                     self.left_out["dialogues that are not between a user and a system"] += 1
-        n_foreign = sum(not is_english(dialogue) for dialogue in conversations)
-        if n_foreign:
-            self.notes[NOT_ENGLISH] += n_foreign
+        for dialogue in conversations:
+            self.notes.update(self.scorer.doubts(dialogue))
         scores = self.scorer.score(conversations).score
         for dialogue, score in zip(conversations, scores.tolist(), strict=True):
             if math.isfinite(score):

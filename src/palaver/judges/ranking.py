@@ -7,14 +7,14 @@ from pathlib import Path
 
 import polars as pl
 
-from palaver.comparator.reading import NOT_ENGLISH
+from palaver.comparator.reading import NOT_ENGLISH, WORDY
 from palaver.errors import DataError
 from palaver.judges.catalogue import directions
 from palaver.readers.rows import RowFile
 from palaver.studies import Analysis, analyse, ratings_from_frame
 from palaver.tables import open_table
 
-_SCORE_COLUMNS = {"id", "score", "low", "high", "system", "group", "worst_turn", "english"}
+_SCORE_COLUMNS = {"id", "score", "low", "high", "system", "group", "worst_turn", "english", "wordy"}
 
 
 def rank_systems(
@@ -62,9 +62,11 @@ def read_scores(path: Path) -> ScoreFile | None:
         raise DataError(f"{path} names no systems", "name each dialogue's system in its field `system`")
     named = rows.drop_nulls(["system", "score"])
     group = pl.col("group") if "group" in named.columns else pl.lit(None, dtype=pl.String)
-    n_foreign = 0
-    if "english" in rows.columns:  # as text or as truth, depending on the file
-        n_foreign = int((rows["english"].cast(pl.String).str.to_lowercase() == "false").sum())
+    notes = []
+    for column, doubtful, note in (("english", "false", NOT_ENGLISH), ("wordy", "true", WORDY)):
+        if column in rows.columns:  # as text or as truth, depending on the file
+            n = int((rows[column].cast(pl.String).str.to_lowercase() == doubtful).sum())
+            notes += [f"{n:,} {note}"] if n else []
     ratings = named.select(
         pl.col("id").alias("item"),
         group.alias("context"),
@@ -74,4 +76,4 @@ def read_scores(path: Path) -> ScoreFile | None:
         pl.col("score").alias("value"),
         pl.lit("model").alias("kind"),
     )
-    return ScoreFile(ratings, (f"{n_foreign:,} {NOT_ENGLISH}",) if n_foreign else ())
+    return ScoreFile(ratings, tuple(notes))
