@@ -71,7 +71,9 @@ def main() -> None:
 
     verdicts: dict[tuple[int, str, str], dict[str, list[float]]] = defaultdict(dict)
     for row in read_rows(files["pairwise"]):
-        verdicts[row["question"], row["a"], row["b"]][row["judge"]] = share_of_first(row)
+        a, b = sorted((row["a"], row["b"]))  # judges have some pairs the other way round
+        shares = share_of_first(row)
+        verdicts[row["question"], a, b][row["judge"]] = shares if a == row["a"] else [1 - s for s in shares]
     pairs = list(verdicts)
     question = np.array([q for q, _, _ in pairs])
     first = np.array([place[q, a] for q, a, _ in pairs])
