@@ -183,6 +183,10 @@ def test_pair(palaver: Any, tmp_path: Path) -> None:
     ran = palaver("compare", "pair", "all.jsonl", "one.jsonl")
     assert ran.code == 1
     assert "holds 2 dialogues" in ran.err
+    ran = palaver("compare", "pair", "d0", "d1")
+    assert ran.code == 1
+    assert "there is no file d0" in ran.err
+    assert "--dialogues FILE" in ran.err
     assert "no dialogue 'd9'" in palaver("compare", "pair", "all.jsonl#d9", "one.jsonl").err
 
 

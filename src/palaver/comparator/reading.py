@@ -353,6 +353,9 @@ def read_pairs(
     if not kept:
         reasons = [f"{count} {reason}" for reason, count in dropped.items()]
         listed = f"the dialogues are missing: {', '.join(list(unknown)[:5])} …" if unknown else ""
+        response = next((name for name in index if name.rpartition("@")[0] in unknown), None)
+        if response is not None:
+            listed += f"\na response is named ID@SYSTEM, such as {response}"
         raise DataError(f"{path}: no compared pair can be used", listed, reasons)
     return Pairs(
         np.array([vote.first for vote in kept], np.int64),
