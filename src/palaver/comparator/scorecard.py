@@ -217,8 +217,8 @@ def _few_groups(results: Mapping[str, PairResult], groups: str) -> list[str]:
     if not columns:
         return []
     return [
-        f"fewer than {FEWEST_GROUPS} {groups} ({', '.join(columns)}): the intervals there take every comparison "
-        "as independent of the others, and are too narrow"
+        f"fewer than {FEWEST_GROUPS} {groups} ({', '.join(columns)}): the intervals there take every "
+        "comparison as independent of the others, and are too narrow"
     ]
 
 
