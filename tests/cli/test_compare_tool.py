@@ -154,7 +154,7 @@ def test_score_says_what_is_wrong(palaver: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", lines)
     ran = palaver("compare", "score", "a.jsonl", "--out", "s.jsonl", "--shard-size", 2)
     assert ran.code == 1
-    assert "'d0' is already that of a.jsonl, line 1" in ran.err
+    assert "'d0' is already that of a.jsonl, line 1, which differs: give each its own" in ran.err
     path.write_text('{"id": "a", "turns": [\nnonsense\n{"id": "b"}\n')
     ran = palaver("compare", "score", "a.jsonl", "--out", "s.jsonl")
     assert ran.code == 1

@@ -199,7 +199,9 @@ class RatedReader:
         content = hash((row.dialogue.model_dump_json(), row.rating, row.rater, row.group, row.system))
         earlier, its_content = self._seen.setdefault(name or dialogue.id, (place, content))
         if its_content != content:
-            raise ValueError(f"the id {dialogue.id!r} is already that of {earlier}")
+            raise ValueError(
+                f"the id {dialogue.id!r} is already that of {earlier}, which differs: give each its own"
+            )
         silent = self.keep_empty and is_silent(dialogue)
         reason = "the same row again" if earlier != place else self._unusable(row, n_turns, silent)
         if reason is not None:
