@@ -113,6 +113,13 @@ def test_how_much_less_close_systems_can_be_told_apart() -> None:
     assert f"about {bot} of 100, where counting letters gives {letters}" in text
 
 
+def test_the_how_to_quotes_the_scorecard() -> None:
+    text = " ".join((DOCS / "how-to/compare-dialogues.md").read_text(encoding="utf-8").split())
+    results = record("comparator-scorecard.json")["rows"][0]["results"]
+    every, tier = (f"{100 * results[name]['accuracy']:.0f}%" for name in ("all pairs", "within a tier"))
+    assert f"in {every} of development pairs, in {tier} of those between bots of like quality" in text
+
+
 def test_the_trivial_rule_that_finds_failed_raters() -> None:
     auc = record("comparator.json")["failed_raters"]["auc"]
     trivial = number(auc["trivial: the rater's own spread"], 3)

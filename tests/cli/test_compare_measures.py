@@ -106,6 +106,7 @@ def test_evaluate_says_what_is_wrong(palaver: Any, tmp_path: Path) -> None:
     ran = palaver(*command, "pairs.jsonl")
     assert ran.code == 1
     assert "the dialogues are missing: c1, c9" in ran.err  # c1 names three responses
+    assert "a response is named ID@SYSTEM, such as c1@good" in ran.err
     write(tmp_path / "pairs.jsonl", [{"a": "c1@good", "b": "c1@bad", "better": "a"}])
     ran = palaver(*command, "pairs.jsonl", "--tier", "god")
     assert ran.code == 1
@@ -133,6 +134,9 @@ def test_ratings_that_people_left(palaver: Any, tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     assert "J-shaped: most are the highest there is" in ran.out
     assert "names a dialogue that is not there" in ran.out
+    assert [line.split("  ")[1] for line in ran.out.splitlines() if "up to" in line] == [
+        "up to 1", "over 1, up to 2", "over 2, up to 3", "over 3, up to 4"
+    ]  # fmt: skip
     assert "no rating names its rater" in ran.out
     answer = json.loads(palaver("compare", "ratings", "chats.jsonl", "--json").out)
     assert answer["distribution"]["counts"] == [1, 0, 0, 1, 3]
@@ -153,3 +157,18 @@ def test_evaluate_says_that_a_dialogue_of_the_pairs_was_left_out(palaver: Any, t
     assert ran.code == 1
     assert "left out 1: speakers that are not a user and a system" in ran.out
     assert "the dialogues are missing: three" in ran.err
+
+
+def test_train_says_which_ratings_are_held_back_before_it_finds_too_few(
+    palaver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.comparator.training.turn_encoder", lambda name=None, device="cpu": encode)
+    said = [{"speaker": "user", "text": "hi"}, {"speaker": "bot", "text": "hello you"}]
+    rows = [{"id": f"d{i}", "rater": f"r{i % 2}", "rating": 1 + i % 5, "turns": said} for i in range(24)]
+    write(tmp_path / "chats.jsonl", rows)
+    write(tmp_path / "pairs.jsonl", [{"a": f"d{i}", "b": f"d{i + 1}", "better": "a"} for i in range(9)])
+    line = "compare train --method palaver --ratings chats.jsonl --dev-pairs pairs.jsonl --out mine"
+    ran = palaver(*line.split())
+    assert ran.code == 1
+    assert "too few to learn from" in ran.err
+    assert "10 rated dialogues are in the development set and not trained on" in ran.out

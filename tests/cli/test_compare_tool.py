@@ -175,7 +175,7 @@ def test_score_says_what_is_wrong(palaver: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", lines)
     ran = palaver("compare", "score", "a.jsonl", "--out", "s.jsonl", "--shard-size", 2)
     assert ran.code == 1
-    assert "'d0' is already that of a.jsonl, line 1" in ran.err
+    assert "'d0' is already that of a.jsonl, line 1, which differs: give each its own" in ran.err
     path.write_text('{"id": "a", "turns": [\nnonsense\n{"id": "b"}\n')
     ran = palaver("compare", "score", "a.jsonl", "--out", "s.jsonl")
     assert ran.code == 1
@@ -204,6 +204,10 @@ def test_pair(palaver: Any, tmp_path: Path) -> None:
     ran = palaver("compare", "pair", "all.jsonl", "one.jsonl")
     assert ran.code == 1
     assert "holds 2 dialogues" in ran.err
+    ran = palaver("compare", "pair", "d0", "d1")
+    assert ran.code == 1
+    assert "there is no file d0" in ran.err
+    assert "--dialogues FILE" in ran.err
     assert "no dialogue 'd9'" in palaver("compare", "pair", "all.jsonl#d9", "one.jsonl").err
 
 

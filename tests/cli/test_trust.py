@@ -287,3 +287,19 @@ def test_no_plan_has_no_next_step(palaver: Palaver, tmp_path: Path) -> None:
     assert "next:" not in ran.out
     ran = palaver("trust", "plan", people, "--reach", "0.5", "--study", study, *goal)
     assert re.search(r"^next: put \d+ items into \S+study.toml, then palaver trust plan ", ran.out, re.M)
+
+
+def test_choices_in_pairs_beside_numbers_say_what_takes_both(
+    palaver: Callable[..., Any], tmp_path: Path
+) -> None:
+    chosen = [f"q{n},a,b,r{n % 3},better,win,human" for n in range(12)]
+    scored = [f"q{n},{system},,length,quality,{n % 4},metric" for n in range(12) for system in "ab"]
+    for name, lines in (("people", chosen), ("judged", scored)):
+        text = "\n".join(["item,system,against,rater,criterion,value,kind", *lines])
+        (tmp_path / f"{name}.csv").write_text(text + "\n")
+    ran = palaver("trust", "ppi", "people.csv", "judged.csv")
+    assert ran.code == 1
+    assert "no judge rated in pairs, as people did (better)" in ran.err
+    assert "palaver meta" in ran.err
+    ran = palaver("meta", "people.csv", "judged.csv")
+    assert ran.code == 0, ran.err

@@ -120,6 +120,19 @@ def test_without_raters_it_says_so() -> None:
     assert any("not every pair has a rater" in note for note in card.notes)
 
 
+def test_with_few_raters_it_says_what_the_intervals_are_worth() -> None:
+    note = "fewer than 10 raters (all pairs, unseen systems)"
+    assert not any("fewer than" in text for text in evaluate_comparator(Known(), *sample(12)).notes)
+    notes = evaluate_comparator(Known(), *sample(6), unseen={"unseen systems": np.arange(24.0)}).notes
+    assert any(text.startswith(note) for text in notes)
+    dialogues, pairs = sample(6, named=False)
+    assert any(
+        "groups of pairs (all pairs)" in text for text in evaluate_comparator(Known(), dialogues, pairs).notes
+    )
+    one_each = Pairs(pairs.first[:1], pairs.second[:1], pairs.label[:1])
+    assert not any("fewer than" in text for text in evaluate_comparator(Known(), dialogues, one_each).notes)
+
+
 def test_mistakes_in_tiers() -> None:
     dialogues, pairs = sample(4)
     with pytest.raises(UserError, match="no system 'A3'"):

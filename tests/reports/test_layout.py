@@ -12,10 +12,12 @@ import pytest
 
 from palaver.comparator.cleaning import Cleaning, RaterVerdict, RatingVerdict
 from palaver.comparator.evaluation import PairResult
+from palaver.judges.audit import audit
 from palaver.models.encoders.encoder import Encoder
 from palaver.probes.evaluate import evaluate
 from palaver.probes.probe import SAMPLE
 from palaver.probes.triplet_files import read_triplets
+from palaver.reports.audit import audit_page
 from palaver.reports.compare import clean_page
 from palaver.reports.personality import render_personality_report
 from palaver.reports.probes import render_probe_report
@@ -56,7 +58,30 @@ def personality(sample: ModuleType, characters: Any) -> str:
     return render_personality_report(characters)
 
 
-@pytest.mark.parametrize("make", [analysis, probes, personality, cleaned], ids=lambda make: make.__name__)
+def audited(sample: ModuleType, characters: Any) -> str:
+    return audit_page(audit(lambda response: float(len(response.response or ""))))
+
+
+def test_a_phone_shows_long_cells_below_the_others(browser: Any, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(audited(None, None), encoding="utf-8")  # type: ignore[arg-type]
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto((tmp_path / "page.html").as_uri())
+    widths = page.evaluate(
+        """() => {
+          const table = document.querySelector("#wrong table");
+          const width = (cell) => cell.getBoundingClientRect().width;
+          return [table.parentElement.scrollWidth - table.parentElement.clientWidth,
+                  ...[...table.tBodies[0].rows].map((row) => width(row.cells[row.cells.length - 1]))];
+        }"""
+    )
+    page.close()
+    assert widths[0] == 0
+    assert min(widths[1:]) >= 300
+
+
+@pytest.mark.parametrize(
+    "make", [analysis, probes, personality, cleaned, audited], ids=lambda make: make.__name__
+)
 def test_pages_fit_wide_and_narrow(
     make: Callable[[ModuleType, Any], str], browser: Any, sample: ModuleType, characters: Any, tmp_path: Path
 ) -> None:

@@ -126,6 +126,8 @@ def train(
         left = ", ".join(f"{count} {reason}" for reason, count in pairs.dropped.items())
         _say(f"compared pairs: {len(pairs):,}" + (f"; left out: {left}" if left else ""))
     sources = TrainingData.gather(rated, dev=dev, pairs=pairs, flow=more)
+    for note in sources.notes:
+        _say(note, "yellow")
     if method == "palaver":
         _train_palaver(sources, out, encoder=encoder, seed=seed, device=device, fresh=force)
         return
@@ -141,8 +143,6 @@ def train(
             progress=tell,
             say=_say,
         )
-    for note in sources.notes:
-        _say(note, "yellow")
     if outcome.on_pairs is not None:
         _say(f"{wanted.title}: {describe_result(outcome.on_pairs)}")
         if wanted.needs_pairs:
@@ -220,7 +220,7 @@ def _train_palaver(
             progress=tell, say=typer.echo,
         )  # fmt: skip
     fitted = trained.fitted
-    for note in (*sources.notes, *fitted.notes):
+    for note in fitted.notes:
         typer.secho(note, fg="yellow")
     if fitted.on_ratings is not None:
         typer.echo(f"held-out ratings, within a sitting: {describe_result(fitted.on_ratings)}")

@@ -344,8 +344,12 @@ def _place_of(word: str, dialogues: Path | None) -> tuple[Path, str | None]:
     """The file, and which of its dialogues is meant. Files and ids may have a # of their own."""
     if dialogues is not None:
         return dialogues, word
-    if Path(word).exists() or "#" not in word:
+    if Path(word).exists():
         return Path(word), None
+    if "#" not in word:
+        raise UserError(
+            f"there is no file {word}", "of an id, say the file as well: FILE#ID, or --dialogues FILE"
+        )
     parts = word.split("#")
     cuts = [("#".join(parts[:n]), "#".join(parts[n:])) for n in range(1, len(parts))]
     file, name = next((cut for cut in cuts if Path(cut[0]).is_file()), cuts[-1])

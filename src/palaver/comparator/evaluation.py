@@ -19,7 +19,7 @@ from palaver.errors import DataError
 from palaver.statistics.power import wilson_interval
 
 _REPLICATES = 2000
-_FEWEST_GROUPS = 10
+FEWEST_GROUPS = 10
 """With fewer groups of connected pairs, resampling them says nothing and Wilson's interval is given."""
 
 
@@ -86,7 +86,7 @@ def evaluate_differences(
     else:  # all labels and all predictions are the same side
         kappa, se = math.nan, math.nan
     names, codes = np.unique(groups, return_inverse=True)
-    if len(names) >= _FEWEST_GROUPS:
+    if len(names) >= FEWEST_GROUPS:
         low, high = _resampled(right, codes, len(names))
     else:
         low, high = wilson_interval(accuracy * n, n, 0.95)

@@ -202,7 +202,9 @@ class RatedReader:
         content = hash((row.dialogue.model_dump_json(), row.rating, row.rater, row.group, row.system))
         earlier, its_content = self._seen.setdefault(name or dialogue.id, (place, content))
         if its_content != content:
-            raise ValueError(f"the id {dialogue.id!r} is already that of {earlier}")
+            raise ValueError(
+                f"the id {dialogue.id!r} is already that of {earlier}, which differs: give each its own"
+            )
         silent = self.keep_empty and is_silent(dialogue)
         reason = "the same row again" if earlier != place else self._unusable(row, n_turns, silent)
         if reason is not None:
@@ -356,6 +358,9 @@ def read_pairs(
     if not kept:
         reasons = [f"{count} {reason}" for reason, count in dropped.items()]
         listed = f"the dialogues are missing: {', '.join(list(unknown)[:5])} …" if unknown else ""
+        response = next((name for name in index if name.rpartition("@")[0] in unknown), None)
+        if response is not None:
+            listed += f"\na response is named ID@SYSTEM, such as {response}"
         raise DataError(f"{path}: no compared pair can be used", listed, reasons)
     return Pairs(
         np.array([vote.first for vote in kept], np.int64),

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palaver.comparator.evaluation import (
+    FEWEST_GROUPS,
     Calibration,
     PairResult,
     calibration,
@@ -193,6 +194,7 @@ def evaluate_comparator(
             else:
                 reasons[column] = _why_unmeasured(method, column)
         card.append(ScorecardRow(method, results, reasons))
+    notes += _few_groups(card[0].results, "groups of pairs" if raters is None else "raters")
     notes += _doubts(scorer, [dialogues.dialogues[i] for i in pairs.used])
     difference = differences[this]
     return Scorecard(
@@ -207,6 +209,17 @@ def evaluate_comparator(
         left_out=dict(pairs.dropped),
         notes=tuple(notes),
     )
+
+
+def _few_groups(results: Mapping[str, PairResult], groups: str) -> list[str]:
+    """A note where too few raters compared for an interval that resamples them."""
+    columns = [name for name, result in results.items() if result.n_groups < min(FEWEST_GROUPS, result.n)]
+    if not columns:
+        return []
+    return [
+        f"fewer than {FEWEST_GROUPS} {groups} ({', '.join(columns)}): the intervals there take every "
+        "comparison as independent of the others, and are too narrow"
+    ]
 
 
 def _doubts(scorer: Scorer, dialogues: Sequence[Dialogue]) -> list[str]:

@@ -34,7 +34,7 @@ def print_rating_study(
         lines.heading(console, "Comparisons that disagree with the ratings")
         table = lines.table(("ratings apart",), ("pairs", "disagree", "share", "95%"))
         for row in study.disagreement:
-            span = f"{row.over:g} to {row.up_to:g}" if row.over else f"up to {row.up_to:g}"
+            span = f"over {row.over:g}, up to {row.up_to:g}" if row.over else f"up to {row.up_to:g}"
             cells = ("–", "–")
             if row.n:
                 cells = (numbers.percent(row.share), numbers.interval(row.low, row.high, 2))

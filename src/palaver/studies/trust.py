@@ -289,7 +289,8 @@ def read_verdicts(
     able = [name for name in table.criteria if _fits(table, name, is_pair)]
     if not able:
         kind = "pairs" if is_pair else "numbers"
-        raise DataError(f"{names}: no judge rated in {kind}, as people did ({asked})")
+        hint = "palaver meta takes people's choices in pairs beside numbers of a judge" if is_pair else ""
+        raise DataError(f"{names}: no judge rated in {kind}, as people did ({asked})", hint)
     if criterion is not None:
         if criterion not in able:
             raise UserError(
