@@ -22,6 +22,7 @@ from palaver.studies.screens import draw_key
 
 NO_REPLY = "responses in which the system gave no reply"
 INCOMPLETE = "contexts that not all systems answered"
+UNSHARED_KNOWLEDGE = "background sentences, where systems drew on different ones"
 UNLIKE = "contexts whose systems were given different histories under one id"
 
 _SHARED_IDS = "dialogues with the id of an earlier one"
@@ -171,7 +172,7 @@ class _Reading:
         references = dict.fromkeys(text for response in group.values() for text in response.references)
         sentences = {response.knowledge for response in group.values() if response.knowledge}
         if len(sentences) > 1:
-            self.left_out["background sentences, where systems drew on different ones"] += 1
+            self.left_out[UNSHARED_KNOWLEDGE] += 1
         return Candidate(
             id=first.id,
             outputs=tuple(Output(system=system, text=group[system].response) for system in self.systems),
