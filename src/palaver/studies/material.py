@@ -19,6 +19,7 @@ from palaver.readers.rows import file_stem
 from palaver.schema import Dialogue, Output, Response, Turn
 from palaver.schema.base import Scalar
 from palaver.studies.screens import draw_key
+from palaver.tabular import few
 
 NO_REPLY = "responses in which the system gave no reply"
 INCOMPLETE = "contexts that not all systems answered"
@@ -153,9 +154,11 @@ class _Reading:
                 known.add(key)
                 new.append((system, one))
         if of_file and not new:
+            systems = few(sorted({system for system, _ in of_file}))
             raise UserError(
                 f"{path}: everything in it is in an earlier file already",
-                "where files name no systems, a system is called as its file: give the files different names",
+                f"its systems are called as there ({systems}): give them "
+                "other names in the column system; where rows name no system, it is called as its file",
             )
         return new
 
