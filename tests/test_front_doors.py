@@ -252,6 +252,9 @@ def test_errors_of_frames_call_them_what_they_are() -> None:
         ("say which one it is: --column item=NAME", 'say which one it is: columns={"item": "NAME"}'),
         ("add --rename 'Ann Lee'='Ann'", 'add rename={"Ann Lee": "Ann"}'),
         ("mend them, or add --skip-bad", "mend them, or add skip_bad=True"),
+        ("add --skip-bad to `study analyse` to leave them out; "
+         "other commands take the ratings.parquet that it writes",
+         "add skip_bad=True to leave them out"),
         ("use --device cpu", 'use device="cpu"'),
         ("with --scale LOW HIGH", "with scale=(LOW, HIGH)"),
         ("name them: --speakers A,B", 'name them: speakers=["A", "B"]'),

@@ -83,6 +83,8 @@ _IN_PYTHON = {
     " with --ratings": "",
     "--force to replace it": "force=True to replace it",
     "--force": "fresh=True",
+    "--skip-bad to `study analyse`": "skip_bad=True",
+    "; other commands take the ratings.parquet that it writes": "",
     "--skip-bad": "skip_bad=True",
     "written to bad-rows.csv": "kept in `.bad`",
     "--no-cache": "cache=None",

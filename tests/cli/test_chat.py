@@ -427,3 +427,12 @@ def test_without_a_name_it_says_whom_one_talks_to_and_streams(
     assert "note: this is slow, for a test" in ran.err
     typed("hello")
     assert palaver("chat").out == "one two\n"
+
+
+def test_an_empty_reply_is_said_to_be_one(
+    palaver: Palaver, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "silent.py").write_text("def reply(text):\n    return ''\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    typed("hello", terminal=True)
+    assert "(an empty reply)" in palaver("chat", "silent:reply").out

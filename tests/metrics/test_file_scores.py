@@ -226,6 +226,10 @@ def test_lines_of_text_and_their_references(tmp_path: Path) -> None:
     said = "\n".join(caught.value.problems)
     assert "good.txt: 60 lines" in said
     assert "true.txt: 1 line" in said
+    (tmp_path / "fair.txt").write_text("one line\n")
+    with pytest.raises(DataError, match="line by line") as caught:  # without references, too
+        score_files(files, ["words"])
+    assert caught.value.problems == (f"{files[0]}: 60 lines", f"{files[1]}: 1 line")
 
 
 def test_what_is_wrong_is_said(responses: Path, tmp_path: Path) -> None:
@@ -239,8 +243,9 @@ def test_what_is_wrong_is_said(responses: Path, tmp_path: Path) -> None:
     assert "--reference FILE" in caught.value.hint
     with pytest.raises(UserError, match="did you mean 'bleu'"):
         score_files(responses, ["blue"])
-    with pytest.raises(UserError, match="both hold responses of 'a'"):
+    with pytest.raises(UserError, match="both hold responses of 'a'") as caught:
         score_files([tmp_path / "bare.jsonl", write(tmp_path / "more.jsonl", [{**row, "id": "2"}])])
+    assert "join both into one file" in caught.value.hint
     with pytest.raises(UserError, match="named twice: .*responses.jsonl"):
         score_files([responses, responses])
     with pytest.raises(UserError, match="is no plain text"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from palaver.metrics import likelihood
 from palaver.metrics.evaluate import evaluate
 from palaver.metrics.examples import Example, Examples
+from palaver.metrics.file_scores import score_files
 from palaver.metrics.likelihood import other_contexts
 from palaver.metrics.metric import open_metric
 from palaver.models.likelihood import LanguageModel, Likelihoods, Reply
@@ -100,3 +102,20 @@ def test_what_was_cut_is_counted(model: Letters) -> None:
     metric = open_metric("perplexity")
     assert metric.n_cut is not None
     assert metric.n_cut(examples) == 1
+
+
+def test_nats_of_a_beginning_are_not_divided_by_all_words(model: Letters) -> None:
+    said = ["ab", "a" * 30, ""]
+    found = evaluate(said, metrics=["perplexity", "word_perplexity"], n_replicates=0)
+    assert (found["perplexity"].n, found["word_perplexity"].n) == (2, 1)
+    assert found["word_perplexity"].n_undefined == 2
+    assert found["word_perplexity"].value == pytest.approx(math.e)  # two nats, a word and its end
+
+
+def test_a_note_says_that_the_context_may_be_what_was_cut(model: Letters, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("a" * 30 + "\nb\n")
+    (note,) = score_files(tmp_path / "long.txt", ["perplexity"], n_replicates=0).notes
+    assert note == (
+        "perplexity: 1 response of long could not be read whole by the model: "
+        "the response, its context or its reference was cut"
+    )

@@ -109,14 +109,16 @@ def test_the_papers_figures_are_those_of_the_paper() -> None:
         ("{", "is not a results file"),
         ("[1]", "does not have the layout"),
         ("{}", "holds no figures"),
+        ('{"paper": "Topical-Chat", "rows": []}', "does not have the layout"),  # what the command prints
         ('{"table": [{"run": "a"}], "training": []}', "does not have the layout"),
         ('{"tf": {"test": {"test_freq": {}}}}', "does not have the layout"),
     ],
 )
 def test_files_that_are_something_else(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text(content)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=message) as caught:
         read_runs([tmp_path / "r.json"])
+    assert "Error" not in " ".join(caught.value.problems)
 
 
 def test_a_run_counts_once(results: list[Path], tmp_path: Path) -> None:

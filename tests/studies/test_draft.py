@@ -66,6 +66,16 @@ def test_what_is_written_is_the_study(preset: str, kind: str, responses: Path, t
     assert repr(draft).startswith("<StudyDraft: ")
 
 
+def test_it_is_said_that_knowledge_is_not_asked_about(responses: Path, tmp_path: Path) -> None:
+    note = "no item has a background sentence, so nobody is asked how it was used"
+    assert note not in draft_study(responses, preset="snippet").notes
+    rows = [json.loads(line) for line in responses.read_text().splitlines()]
+    own = put(tmp_path / "own.jsonl", [row | {"knowledge": f"Chosen by {row['system']}."} for row in rows])
+    draft = draft_study(own, preset="snippet")
+    assert "knowledge" not in {question.criterion for question in draft.study.questions}
+    assert note in draft.notes
+
+
 def test_items_have_everything_in_its_place(responses: Path) -> None:
     item = draft_study(responses).study.items[0]
     assert item.id == "talk-0#1"

@@ -121,7 +121,8 @@ def test_what_cannot_be_joined(tmp_path: Path) -> None:
     dialogues = put(tmp_path / "d.jsonl", [talk("x", "Hi.")])
     with pytest.raises(UserError, match=r"r\.jsonl holds responses, .*d\.jsonl holds dialogues"):
         read_material([dialogues, responses])
-    with pytest.raises(UserError, match="everything in it is in an earlier file already"):
+    with pytest.raises(UserError, match="everything in it is in an earlier file already") as twice:
         read_material([responses, responses])
+    assert "called as there (a, b): give them other names in the column system" in twice.value.hint
     with pytest.raises(UserError, match="no file"):
         read_material([])

@@ -209,7 +209,7 @@ def test_all_rows_outside_the_scale_are_listed(tmp_path: Path) -> None:
         f"row 5: {expected}, found '2.5'",
         f"row 6: {expected}, found 'good'",
     )
-    assert "--skip-bad" in error.hint
+    assert "--skip-bad to `study analyse`" in error.hint  # other commands have no such option
 
 
 def test_ten_mistakes_are_listed_and_the_rest_counted(tmp_path: Path) -> None:

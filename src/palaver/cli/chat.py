@@ -186,6 +186,8 @@ class _Session:
         if self.screen.interactive and len(self.conversation.systems) == 1:
             with self.screen.stream() as hear:
                 replies = ask(hear=hear)
+            if not replies[0].reply.text.strip():  # nothing came, so nothing was shown
+                self.screen.say("(an empty reply)")
             self.screen.details(replies)
         else:
             with self.screen.waiting("…"):

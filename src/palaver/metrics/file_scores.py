@@ -40,7 +40,7 @@ from palaver.tabular import Tabular, columns_of, few, show_number
 ALL_RESPONSES = "(all responses)"
 """The item of a figure about everything a system said."""
 UNANSWERED = "responses that the system did not give"
-CUT = "could not be read whole by the model; the beginning was scored"
+CUT = "could not be read whole by the model: the response, its context or its reference was cut"
 _BUFFER = 20_000
 """Responses whose texts are held at a time."""
 
@@ -172,9 +172,11 @@ def score_files(
             f"{odd} is no plain text: its references stand in it",
             "a column 'reference' beside 'response', or --column reference=NAME",
         )
+    beside = [Path(reference) for reference in references]
+    _check_lines([*(path for path, is_plain in zip(files, plain, strict=True) if is_plain), *beside])
     for path, is_plain in zip(files, plain, strict=True):
         if is_plain:
-            reading.read_lines(path, [Path(reference) for reference in references])
+            reading.read_lines(path, beside)
         else:
             reading.read_responses(path, columns)
     systems = reading.systems()
@@ -186,6 +188,17 @@ def score_files(
     return FileScores(
         scores, differences, tuple(systems), tuple(chosen), dict(reading.left_out), tuple(notes)
     )
+
+
+def _check_lines(paths: Sequence[Path]) -> None:
+    """Line n of every file of text is about the same item, so all need as many lines."""
+    n_lines = {path: sum(1 for _ in read_texts(path)) for path in paths}
+    if len(set(n_lines.values())) > 1:
+        raise DataError(
+            "files of text must match line by line:",
+            "line n of each answers the same context; score files about other contexts one at a time",
+            [f"{path}: {count_of(n, 'line')}" for path, n in n_lines.items()],
+        )
 
 
 def _notes_of_cuts(systems: Sequence[SystemResponses], metrics: Sequence[Metric]) -> Iterator[str]:
@@ -250,13 +263,7 @@ class _Reading:
         self.notes += reader.notes
 
     def read_lines(self, path: Path, references: Sequence[Path]) -> None:
-        """One response a line; line n of each reference file belongs to it."""
-        n_lines = {file: sum(1 for _ in read_texts(file)) for file in (path, *references)}
-        if len(set(n_lines.values())) > 1:
-            raise DataError(
-                "responses and references must match line by line:",
-                problems=[f"{file}: {count_of(n, 'line')}" for file, n in n_lines.items()],
-            )
+        """One response a line; line n of each reference file, which is as long, belongs to it."""
         beside = [read_texts(file) for file in references]
         for said, *expected in zip(read_texts(path), *beside, strict=True):
             self._n_read += 1
@@ -268,7 +275,10 @@ class _Reading:
             self._systems[name] = _System(path, [] if self._keep_texts else Blocks(self._vocabulary))
         system = self._systems[name]
         if system.path != path:
-            raise DataError(f"{system.path} and {path} both hold responses of {name!r}", "rename one of them")
+            raise DataError(
+                f"{system.path} and {path} both hold responses of {name!r}",
+                "give one another name of its system, or join both into one file if it is the same",
+            )
         if item is not None:
             system.items.append(item)
         system.n_responses += 1

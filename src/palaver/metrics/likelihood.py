@@ -125,10 +125,15 @@ def _token_table(nats: Nats, examples: Examples) -> Floats:
 
 
 def _word_table(nats: Nats, examples: Examples) -> Floats:
-    """Nats and words, one more for the end of the response."""
-    costs = nats.table(examples, "nothing")[:, _NATS]
+    """Nats and words, one more for the end of the response.
+
+    A response that was cut has none: its nats are of fewer words than it has.
+    """
+    table = nats.table(examples, "nothing")
     n_words = [count_words(row.prediction) + 1 for row in examples.rows or ()]
-    return np.column_stack([costs, np.where(np.isnan(costs), np.nan, n_words)])
+    pairs = np.column_stack([table[:, _NATS], n_words])
+    pairs[table[:, _CUT] != 0] = np.nan  # nan where it has no score
+    return pairs
 
 
 def _exp_mean(sums: Floats) -> Floats:

@@ -17,7 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from palaver.errors import DataError
+from palaver.errors import DataError, count_of
 from palaver.reports import lines
 from palaver.reproduce.comparison import load_figures
 from palaver.schema import Study
@@ -87,7 +87,7 @@ def read_snippets(
     asked = [criterion for criterion in CRITERIA if criterion in table.criteria]
     if not asked:
         raise DataError(f"{path} has none of the questions of a snippet study: {', '.join(CRITERIA)}")
-    left_out = [f"{n:,} rows left out: {reason}" for reason, n in table.reading.dropped]
+    left_out = [f"{count_of(n, 'row')} left out: {reason}" for reason, n in table.reading.dropped]
     agreements, means = [], []
     judged: Judgements | None = None
     for criterion in asked:

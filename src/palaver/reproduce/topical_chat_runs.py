@@ -80,14 +80,17 @@ def _read_file(path: Path) -> list[Run]:
     try:
         runs = list(_of_table(content) if "table" in content else _of_folders(content))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise DataError(f"{path} does not have the layout of a results file", _EXPECTED, [problem]) from None
+        problems = [f"there is no {error}"] if isinstance(error, KeyError) else []
+        raise DataError(f"{path} does not have the layout of a results file", _EXPECTED, problems) from None
     if not runs:
         raise DataError(f"{path} holds no figures of test sets", _EXPECTED)
     return runs
 
 
-_EXPECTED = "expected what experiments/responders/evaluate.py or experiments/topical_chat/smollm.py writes"
+_EXPECTED = (
+    "expected what experiments/responders/evaluate.py or experiments/topical_chat/smollm.py writes, "
+    "not what this command prints"
+)
 
 
 def _of_folders(content: Mapping[str, Any]) -> Iterator[Run]:

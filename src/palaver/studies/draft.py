@@ -17,7 +17,7 @@ from palaver.config import parse_toml, toml_value
 from palaver.errors import UserError, nearest
 from palaver.files import write_atomically
 from palaver.schema import Dialogue, Item, Output, Study
-from palaver.studies.material import Candidate, Material, read_material
+from palaver.studies.material import UNSHARED_KNOWLEDGE, Candidate, Material, read_material
 from palaver.studies.media import media_notes, with_media
 from palaver.studies.screens import draw_key
 
@@ -163,6 +163,8 @@ class _Choice:
         if sample is not None:
             self._left_out[f"{self.what} that were not drawn"] += max(0, len(drawn) - sample)
             drawn = drawn[:sample]
+        if UNSHARED_KNOWLEDGE in self.left_out and not any(candidate.knowledge for candidate in drawn):
+            self._notes.append("no item has a background sentence, so nobody is asked how it was used")
         place = {candidate.id: n for n, candidate in enumerate(able)}
         return sorted(drawn, key=lambda candidate: place[candidate.id])
 

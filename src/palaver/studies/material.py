@@ -19,9 +19,11 @@ from palaver.readers.rows import file_stem
 from palaver.schema import Dialogue, Output, Response, Turn
 from palaver.schema.base import Scalar
 from palaver.studies.screens import draw_key
+from palaver.tabular import few
 
 NO_REPLY = "responses in which the system gave no reply"
 INCOMPLETE = "contexts that not all systems answered"
+UNSHARED_KNOWLEDGE = "background sentences, where systems drew on different ones"
 UNLIKE = "contexts whose systems were given different histories under one id"
 
 _SHARED_IDS = "dialogues with the id of an earlier one"
@@ -152,9 +154,11 @@ class _Reading:
                 known.add(key)
                 new.append((system, one))
         if of_file and not new:
+            systems = few(sorted({system for system, _ in of_file}))
             raise UserError(
                 f"{path}: everything in it is in an earlier file already",
-                "where files name no systems, a system is called as its file: give the files different names",
+                f"its systems are called as there ({systems}): give them "
+                "other names in the column system; where rows name no system, it is called as its file",
             )
         return new
 
@@ -171,7 +175,7 @@ class _Reading:
         references = dict.fromkeys(text for response in group.values() for text in response.references)
         sentences = {response.knowledge for response in group.values() if response.knowledge}
         if len(sentences) > 1:
-            self.left_out["background sentences, where systems drew on different ones"] += 1
+            self.left_out[UNSHARED_KNOWLEDGE] += 1
         return Candidate(
             id=first.id,
             outputs=tuple(Output(system=system, text=group[system].response) for system in self.systems),

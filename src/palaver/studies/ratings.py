@@ -256,7 +256,9 @@ def _build(ratings: RatingFrame, study: Study | None, labels: Labels, skip_bad: 
     if bad.height and not skip_bad:
         raise DataError(
             f"{named}: {count_bad(bad, is_wide)} of {ratings.n_rows:,} cannot be used",
-            "mend them, or add --skip-bad to leave them out (they are counted and written to bad-rows.csv)",
+            "mend them, or add --skip-bad to `study analyse` to leave them out "
+            "(they are counted and written to bad-rows.csv); "
+            "other commands take the ratings.parquet that it writes",
             _listed(bad, ratings.paths),
         )
     table, n_duplicates = drop_earlier(table)

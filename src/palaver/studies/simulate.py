@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from palaver.errors import count_of
 from palaver.readers.rating_files import with_numbers
 from palaver.schema import Item, Output, Question, Scale, Study
 from palaver.schema.rating import pair_context, value_text
@@ -184,7 +185,7 @@ def simulate(
         study = load_study(study)
     per_item = study.raters_per_item
     if n_raters < per_item:
-        raise ValueError(f"{per_item} raters per item cannot be drawn from {n_raters} raters")
+        raise ValueError(f"{per_item} raters per item cannot be drawn from {count_of(n_raters, 'rater')}")
     if seed < 0:
         raise ValueError(f"seed: expected 0 or more, found {seed}")
     rng = np.random.default_rng(seed)
