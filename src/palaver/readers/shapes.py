@@ -68,9 +68,17 @@ _OTHERS = (
     ({"rater", "value"}, "ratings", "palaver study analyse"),
     ({"rater", "criterion"}, "ratings", "palaver study analyse"),
     ({"item", "system", "rater"}, "ratings", "palaver study analyse"),
+    ({"annotations", "data"}, "ratings", "palaver study analyse"),
+    ({"g1_winner", "g2_winner"}, "ratings", "palaver study analyse"),
+    ({"model_a", "model_b", "winner"}, "ratings", "palaver study analyse"),
     ({"a", "b", "better"}, "compared pairs", "palaver compare train --dev-pairs"),
     *(({name}, "dialogues", "palaver compare score") for name in ("turns", "messages", "conversations")),
     ({"dialogue", "speaker", "text"}, "dialogues", "palaver compare score"),
+    ({"sender_id", "events"}, "dialogues", "palaver compare score"),
+    ({"message_tree_id", "prompt"}, "dialogues", "palaver compare score"),
+    ({"question_id", "model_id", "choices"}, "dialogues", "palaver compare score"),
+    ({"request", "response"}, "dialogues", "palaver compare score"),
+    ({"custom_id", "response"}, "dialogues", "palaver compare score"),
     *(
         ({context, response}, "responses", "palaver judge")
         for context in ("context", "prompt", "history")
