@@ -134,6 +134,14 @@ def test_a_silent_turn_counts_and_weighs_nothing(tmp_path: Path) -> None:
     assert silent["gain"] == spoken_only["gain"]
 
 
+def test_columns_taken_for_systems_are_named(tmp_path: Path) -> None:
+    rows = [{"prompt": f"{n}?", "a": "yes", "b": "no", "language": "en"} for n in range(2)]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    summary = score_file(tmp_path / "r.jsonl", tmp_path / "scores.jsonl")
+    assert summary.notes["columns that are a system each: a, b"] == 2
+    assert (summary.n, summary.n_systems) == (4, 2)
+
+
 def test_both_dialogues_of_a_row_are_scored(tmp_path: Path) -> None:
     text = "\n\nHuman: hi\n\nAssistant: hello\n\nHuman: how are you?\n\nAssistant: {}"
     rows = [{side: text.format(f"{side} {n}") for side in ("chosen", "rejected")} for n in range(3)]

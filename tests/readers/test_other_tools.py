@@ -592,12 +592,30 @@ def test_messages_of_mixed_dialogues_are_an_error(tmp_path: Path) -> None:
     assert "row 4: dialogue '7' goes on here, after another one" in caught.value.problems[0]
 
 
+def test_capitals_of_a_table_of_turns(tmp_path: Path) -> None:
+    path = tmp_path / "chats.csv"
+    path.write_text("Conversation ID,Role,Message,Model,Rating\n7,user,Hi.,,\n7,assistant,Hello.,alpha,4\n")
+    (dialogue,) = read_dialogues(path)
+    assert dialogue.labels == {"system": "alpha", "rating": 4}
+
+
 @pytest.mark.parametrize("who", ["Agent", "From", "Author"])
 def test_who_has_the_ticket_is_not_who_speaks(who: str, tmp_path: Path) -> None:
     path = tmp_path / "tickets.csv"
     path.write_text(f"Ticket ID,{who},Author role,Comment\n7,Mary,end-user,Hi.\n7,Mary,agent,Hello.\n")
     (dialogue,) = read_dialogues(path)
     assert [turn.speaker for turn in dialogue.turns] == ["end-user", "agent"]
+
+
+def test_rated_responses_need_an_item_only(tmp_path: Path) -> None:
+    """They are responses as well, but who rated them is named."""
+    path = tmp_path / "rated.csv"
+    path.write_text("prompt,response,model,rating,annotator\nHi.,Hello.,alpha,4,ann\nHi.,Oh.,beta,2,ann\n")
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert "--column item=NAME" in str(caught.value.hint)
+    ratings = read(path, columns={"item": "prompt"})
+    assert judgements(ratings, "item", "system", "value") == [("Hi.", "alpha", "4.0"), ("Hi.", "beta", "2.0")]
 
 
 # --- tables as people keep them -----------------------------------------------------------------------------

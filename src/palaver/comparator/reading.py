@@ -176,6 +176,9 @@ class RatedReader:
         if problems:
             raise problems.error(path, "response", self.word, reader.expected)
         self.notes.update(reader.tally)
+        if reader.systems_in_columns:
+            named = ", ".join(reader.systems_in_columns)
+            self.notes[f"columns that are a system each: {named}"] = len(reader.systems_in_columns)
 
     def _rated(self, dialogue: Dialogue, place: str, name: str = "") -> RatedDialogue | None:
         """The dialogue as it is trained on, nothing where it cannot be used; ValueError where it is wrong.

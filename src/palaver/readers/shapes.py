@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from palaver.schema.response import SYSTEM, USER
@@ -95,14 +95,14 @@ PROMPT = "prompt"
 """The label under which the instructions of a chat model are kept: nobody said them."""
 
 
-def other_file(columns: Iterable[str], sought: str = "") -> str:
+def other_file(columns: Iterable[str], sought: Container[str] = ()) -> str:
     """What a file with these columns seems to hold and who reads it, in words; empty if nothing is known.
 
-    `sought` is what the file should hold: that it looks like this helps nobody.
+    `sought` is what the file should hold, or may hold besides: that it looks like this helps nobody.
     """
     names = set(columns)
     for known, noun, command in _OTHERS:
-        if known <= names and noun != sought:
+        if known <= names and noun not in sought:
             return f"it looks like {noun}" + (f", which `{command}` takes" if command else "")
     return ""
 
