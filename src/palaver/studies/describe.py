@@ -70,7 +70,8 @@ def describe(
     if parts:
         cells = pl.concat(parts)
         description.cells = _merged(cells.filter(_is_named()))
-        n_unnamed = cells.filter(~_is_named()).select(pl.col("n", "n_words").sum()).sum_horizontal().sum()
+        unnamed = cells.filter(~_is_named())
+        n_unnamed = int(unnamed["n"].sum()) + int(unnamed["n_words"].sum())
     check_criteria([reader])
     description.layout = reader.layout.describe()
     description.n_broken = len(reader.table.problems)
