@@ -51,10 +51,11 @@ def read_header(path: Path) -> Header:
             row, first = row + 1, text.readline()
         if not first:
             raise DataError(f"{path} is empty", "expected a table with a header")
-        fields = {d: len(next(csv.reader([first], delimiter=d))) for d in (",", "\t", ";")}
-        delimiter = separator[1] if separator else max(fields, key=lambda d: fields[d])
-        names = next(csv.reader(itertools.chain([first], text), delimiter=delimiter, strict=True))
-        below = list(itertools.islice(text, _LOOK))
+        ahead = list(itertools.islice(text, _LOOK))
+        delimiter = separator[1] if separator else _delimiter(first, ahead)
+        left = itertools.chain(ahead, text)
+        names = next(csv.reader(itertools.chain([first], left), delimiter=delimiter, strict=True))
+        below = list(itertools.islice(left, _LOOK))
     except csv.Error as error:
         raise DataError(f"{path}: the header is not a CSV row: {error}") from None
     finally:
@@ -73,6 +74,16 @@ def read_header(path: Path) -> Header:
         last = place + 2
     check_names(names, path)
     return Header(names, delimiter, row + last, len(rows) == last + 1, tuple(notes))
+
+
+def _delimiter(first: str, ahead: Sequence[str]) -> str:
+    """What parts the cells of the first line, or those of a table below a title alone in its line."""
+    fields = {d: len(next(csv.reader([first], delimiter=d))) for d in (",", "\t", ";")}
+    if max(fields.values()) > 1:
+        return max(fields, key=lambda d: fields[d])
+    if len(ahead) == _LOOK:
+        ahead = ahead[:-1]  # it may go on below what is looked at
+    return next((d for d in fields if heading_of([[first], *csv.reader(ahead, delimiter=d)])), ",")
 
 
 def csv_frames(

@@ -33,12 +33,14 @@ def heading_of(rows: Sequence[Sequence[str | None]]) -> int:
     """Which of the first rows of a table names its columns: titles and merged headings may stand above it.
 
     These fill less than half of the columns. The heading has no numbers in it. Where rows differ in length
-    nothing is skipped: one of them is wrong, not a title.
+    nothing is skipped: one of them is wrong, not a title. A title alone in its row needs three columns below.
     """
     filled = [[cell for cell in row if cell and cell.strip()] for row in rows]
     widest = max(map(len, filled), default=0)
     place = next((n for n, cells in enumerate(filled) if 2 * len(cells) >= widest), 0)
-    lengths = {len(row) for row in rows if row}
+    may_be_alone = widest > 2 and place + 1 < len(rows)
+    titles = [row for row in rows[:place] if may_be_alone and len(row) == 1]
+    lengths = {len(row) for row in rows if row and row not in titles}
     return 0 if len(lengths) > 1 or any(_is_number(cell) for cell in filled[place]) else place
 
 

@@ -119,3 +119,11 @@ def test_nothing_accepted(palaver: Palaver, tmp_path: Path) -> None:
     assert ran.code == 0
     assert "no conversation was accepted, so there is no accepted.jsonl" in ran.out
     assert not (tmp_path / "out" / "accepted.jsonl").exists()
+
+
+def test_whose_standards_are_not_named(palaver: Palaver, file: Path, tmp_path: Path) -> None:
+    """A collection's conversations leave its collection.toml behind."""
+    said = "by the usual standards: --standards collection.toml takes those of a collection"
+    assert said in palaver("collect", "check", file).out
+    (tmp_path / "collection.toml").write_text(STANDARDS)
+    assert said not in palaver("collect", "check", file, "--standards", tmp_path / "collection.toml").out

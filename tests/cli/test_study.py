@@ -212,7 +212,8 @@ def test_simulate_then_analyse(preset: str, ending: str, palaver: Palaver) -> No
     ran = palaver("study", "simulate", *words)
     assert ran.code == 0, ran.err
     rows = list(iter_ratings(file))
-    assert f"wrote {len(rows):,} ratings by 20 raters" in ran.out
+    by = {"rankme": "20 raters", "pairwise": f"{len({r.rater for r in rows})} of 20 raters"}[preset]
+    assert f"wrote {len(rows):,} ratings by {by} to" in ran.out
     assert len({r.item for r in rows}) == 9
     assert len({s for r in rows for s in (r.system, r.against) if s}) == 3
     assert "next: palaver study analyse" in ran.out

@@ -118,6 +118,8 @@ def test_what_is_too_little_is_said(
     shown = " ".join((ran.out + ran.err).split())
     assert said in shown
     assert "nan" not in shown
+    if people == "one dialogue" and verb == ["interval"]:
+        assert ran.out.splitlines()[-1] == f"next: palaver study analyse {files[0]}"
 
 
 def test_plans_sequences_and_what_they_refuse(palaver: Palaver, tmp_path: Path) -> None:

@@ -132,3 +132,21 @@ def test_a_silent_turn_counts_and_weighs_nothing(tmp_path: Path) -> None:
     assert silent["turn"] == spoken_only["turn"] + 1
     assert said[silent["turn"] - 1][1] == silent["text"] == spoken_only["text"]
     assert silent["gain"] == spoken_only["gain"]
+
+
+def test_columns_taken_for_systems_are_named(tmp_path: Path) -> None:
+    rows = [{"prompt": f"{n}?", "a": "yes", "b": "no", "language": "en"} for n in range(2)]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    summary = score_file(tmp_path / "r.jsonl", tmp_path / "scores.jsonl")
+    assert summary.notes["columns that are a system each: a, b"] == 2
+    assert (summary.n, summary.n_systems) == (4, 2)
+
+
+def test_both_dialogues_of_a_row_are_scored(tmp_path: Path) -> None:
+    text = "\n\nHuman: hi\n\nAssistant: hello\n\nHuman: how are you?\n\nAssistant: {}"
+    rows = [{side: text.format(f"{side} {n}") for side in ("chosen", "rejected")} for n in range(3)]
+    (tmp_path / "hh.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    summary = score_file(tmp_path / "hh.jsonl", tmp_path / "scores.jsonl", shard_size=1)
+    scores = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
+    assert summary.n == 6
+    assert {row["id"] for row in scores} == {f"hh:{n}:{side}" for n in (1, 2, 3) for side in rows[0]}

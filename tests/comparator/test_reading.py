@@ -328,6 +328,22 @@ def test_a_scale_that_was_guessed_is_doubted_where_its_top_is_empty(tmp_path: Pa
     assert not read_rated(path, scale=(0, 5)).notes
 
 
+def test_both_ratings_of_a_preference_make_the_scale(tmp_path: Path) -> None:
+    said = {
+        side: [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": side}] for side in SIDES
+    }
+    rows = [{**said, "score_chosen": 8.5, "score_rejected": low} for low in (2, 4)]
+    rated = read_rated(write(tmp_path / "p.jsonl", rows))
+    assert rated.scale == (1, 10)
+    assert sorted(row.rating or 0 for row in rated.rows) == [2, 4, 8.5, 8.5]
+    with pytest.raises(DataError, match="2 mistakes") as caught:
+        read_rated(tmp_path / "p.jsonl", scale=(1, 5))
+    assert "line 1: the rating 8.5 is outside 1 to 5" in caught.value.problems[0]
+
+
+SIDES = ("chosen", "rejected")
+
+
 def test_a_rating_in_the_last_row_is_that_of_the_dialogue(tmp_path: Path) -> None:
     """Chat exports name the bot in its own rows only, and the stars where the talk ends."""
     path = tmp_path / "t.csv"

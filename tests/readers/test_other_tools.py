@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from palaver.csv_tables import read_header
 from palaver.errors import DataError
 from palaver.readers import is_responses, read_dialogues, read_responses
 from palaver.readers.dialogue_exports import NO_QUESTIONS
@@ -550,6 +551,21 @@ def test_scores_of_preferences_are_ratings(tmp_path: Path) -> None:
     assert [d.labels["rating"] for d in read_dialogues(lines(tmp_path / "p.jsonl", row))] == [8.5, 6.0]
 
 
+def test_names_of_sides_with_a_hyphen(tmp_path: Path) -> None:
+    row = {**DIALOGUES["messages"][0], "chosen-model": "alpha", "chosen-rating": 5.0}
+    row |= {"rejected-model": "beta", "rejected-rating": 3.0}
+    read = read_dialogues(lines(tmp_path / "p.jsonl", row))
+    assert [(d.labels["system"], d.labels["rating"]) for d in read] == [("alpha", 5.0), ("beta", 3.0)]
+
+
+def test_battles_about_one_question_are_told_apart(tmp_path: Path) -> None:
+    """MT-Bench's judgements by people: eighty questions, thousands of battles."""
+    rows = [{**battle(0, winner), "judge": f"author_{n}"} for n, winner in enumerate(WINNERS[:2])]
+    read = list(read_dialogues(lines(tmp_path / "human.jsonl", *rows)))
+    assert [dialogue.id for dialogue in read] == ["q0:a", "q0:b", "human:2:a", "human:2:b"]
+    assert {dialogue.labels["group"] for dialogue in read} == {"q0"}
+
+
 HELP_DESK = "Ticket ID,Created at,Author,Author role,Comment\n"
 
 
@@ -576,6 +592,13 @@ def test_messages_of_mixed_dialogues_are_an_error(tmp_path: Path) -> None:
     assert "row 4: dialogue '7' goes on here, after another one" in caught.value.problems[0]
 
 
+def test_capitals_of_a_table_of_turns(tmp_path: Path) -> None:
+    path = tmp_path / "chats.csv"
+    path.write_text("Conversation ID,Role,Message,Model,Rating\n7,user,Hi.,,\n7,assistant,Hello.,alpha,4\n")
+    (dialogue,) = read_dialogues(path)
+    assert dialogue.labels == {"system": "alpha", "rating": 4}
+
+
 @pytest.mark.parametrize("who", ["Agent", "From", "Author"])
 def test_who_has_the_ticket_is_not_who_speaks(who: str, tmp_path: Path) -> None:
     path = tmp_path / "tickets.csv"
@@ -584,13 +607,32 @@ def test_who_has_the_ticket_is_not_who_speaks(who: str, tmp_path: Path) -> None:
     assert [turn.speaker for turn in dialogue.turns] == ["end-user", "agent"]
 
 
+def test_rated_responses_need_an_item_only(tmp_path: Path) -> None:
+    """They are responses as well, but who rated them is named."""
+    path = tmp_path / "rated.csv"
+    path.write_text("prompt,response,model,rating,annotator\nHi.,Hello.,alpha,4,ann\nHi.,Oh.,beta,2,ann\n")
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert "--column item=NAME" in str(caught.value.hint)
+    ratings = read(path, columns={"item": "prompt"})
+    assert judgements(ratings, "item", "system", "value") == [("Hi.", "alpha", "4.0"), ("Hi.", "beta", "2.0")]
+
+
 # --- tables as people keep them -----------------------------------------------------------------------------
 
 TABLE = "item;system;rater;criterion;value\n1;alpha;ann;quality;3,5\n"
 
 
 @pytest.mark.parametrize(
-    ("above", "row"), [("sep=;\n", 3), ("Study of March;;;;\n;;;;\n", 4), (";;;Scores;\n", 3), ("", 2)]
+    ("above", "row"),
+    [
+        ("sep=;\n", 3),
+        ("Study of March;;;;\n;;;;\n", 4),
+        ("Study of March\n", 3),
+        ("Study of March\n\n", 4),
+        (";;;Scores;\n", 3),
+        ("", 2),
+    ],
 )
 def test_what_stands_above_a_heading(above: str, row: int, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
@@ -600,6 +642,13 @@ def test_what_stands_above_a_heading(above: str, row: int, tmp_path: Path) -> No
     title = above.strip(";\n")
     named = any(f"left what stands above the heading: {title!r}" in note for note in ratings.notes)
     assert named is (title in ("Study of March", "Scores"))
+
+
+@pytest.mark.parametrize("text", ["text\nHi; you\nOh; me\n", "text\nHi; you; there\n", "text\nHi.\nOh.\n"])
+def test_a_column_of_texts_has_no_title(text: str, tmp_path: Path) -> None:
+    (tmp_path / "texts.csv").write_text(text)
+    header = read_header(tmp_path / "texts.csv")
+    assert (header.names, header.notes) == (["text"], ())
 
 
 def test_a_title_above_names_that_could_be_numbers(tmp_path: Path) -> None:

@@ -288,6 +288,10 @@ def test_wrong_files_give_one_clear_error(read: Callable[[Path], Any], name: str
         (("id", "conversations", "exit", "pay"), "people without what they said"),
         (("id", "dialogue", "participants", "ending"), "dialogues, which `palaver compare score`"),
         (("palaver", "format", "version", "taken_at"), "a backup, which `palaver study restore`"),
+        (("sender_id", "slots", "events"), "dialogues, which `palaver compare score`"),
+        (("request", "response"), "dialogues, which `palaver compare score`"),
+        (("id", "annotations", "data", "meta"), "ratings, which `palaver study analyse`"),
+        (("question_id", "model_a", "model_b", "winner"), "ratings, which `palaver study analyse`"),
         (("colour", "shape"), ""),
     ],
 )

@@ -121,6 +121,8 @@ def test_what_cannot_be_known_is_said() -> None:
     flat = clustered_mean(np.full(12, 4.0), *crossed(4, 3))
     assert math.isnan(flat.low)
     assert "all ratings are equal" in flat.reason
+    alike = clustered_mean([1.0, 3.0, 3.0, 1.0], *crossed(2, 2))
+    assert alike.reason == "all dialogues come out alike, so nothing says how sure this is"
     two = clustered_mean([1.0, 2.0, 2.0, 4.0, 3.0, 3.5], *crossed(3, 2))
     assert "2 raters" in two.notes[0]
     assert two.low < two.high

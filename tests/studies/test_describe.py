@@ -103,3 +103,11 @@ def test_kinds_are_counted_apart(tmp_path: Path) -> None:
         ("q", "metric", "a"): 1.0,
     }
     assert set(cells_of(describe(path, kind="llm"))) == {("q", "llm", "a")}
+
+
+def test_ratings_that_are_in_no_cell_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "totals.csv"
+    path.write_text("item,system,rater,quality\nq1,a,ann,4\nq1,b,ann,3\nMean,,,3.5\n")
+    description = describe(path)
+    assert description.cells["n"].to_list() == [1, 1]
+    assert description.notes == ["ratings without a known kind, criterion or system, in no cell: 1"]

@@ -70,7 +70,8 @@ def check(
 
     Example: palaver collect check conversations.jsonl --standards mine.toml --json
     """
-    rules = _read_standards(conversations, standards)
+    standards = standards or _own_standards(conversations)
+    rules = read_standards(standards) if standards is not None else Standards()
     options.claim_folder(out, force)
     source = open_source(conversations, data)
     if not source.conversations:
@@ -84,6 +85,8 @@ def check(
     already = read_paid(paid) if paid is not None else ()
     payout = pay_out(source.conversations, quality, rules, source.people, already)
     notes = [*source.notes, *quality.notes, *payout.notes]
+    if standards is None:
+        notes.append("by the usual standards: --standards collection.toml takes those of a collection")
     if out is not None:
         run = _record(conversations, [standards, decisions, qualifications, paid], rules)
         _write(out, force, source.conversations, quality, payout, run)
@@ -117,11 +120,10 @@ def check(
             lines.line(console, f"next: palaver collect split {out / 'accepted.jsonl'} --out split.jsonl")
 
 
-def _read_standards(conversations: str, standards: Path | None) -> Standards:
+def _own_standards(conversations: str) -> Path | None:
+    """The file of a collection has standards; its database and its conversations have none."""
     path = Path(conversations)
-    if standards is None and path.suffix == ".toml" and path.is_file():
-        standards = path
-    return read_standards(standards) if standards is not None else Standards()
+    return path if path.suffix == ".toml" and path.is_file() else None
 
 
 def _record(conversations: str, files: list[Path | None], rules: Standards) -> RunRecord:

@@ -208,7 +208,9 @@ def simulate(
         about = {"out": out, "study": study_out or study, "ratings": simulation.frame.height}
         print_json({**about, "truth": dict(simulation.truth), "careless": simulation.careless, "seed": seed})
         return
-    typer.echo(f"wrote {simulation.frame.height:,} ratings by {raters} raters to {out} (seed {seed})")
+    n_asked = simulation.frame["rater"].n_unique()  # a small study does not need all of them
+    who = f"{raters} raters" if n_asked == raters else f"{n_asked} of {raters} raters"
+    typer.echo(f"wrote {simulation.frame.height:,} ratings by {who} to {out} (seed {seed})")
     for criterion, by_system in simulation.truth.items():
         order = sorted(by_system, key=lambda s: -by_system[s])
         shown = (f"{s} {show_signed(by_system[s])}" for s in order)

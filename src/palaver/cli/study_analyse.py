@@ -226,7 +226,11 @@ def describe(
     counts = ", ".join(count_of(n, noun) for noun, n in sizes.items())
     lines.line(console, f"{counts} ({description.layout})")
     if description.n_broken:
-        lines.line(console, f"rows that could not be read: {description.n_broken:,}", "yellow")
+        lines.line(
+            console,
+            f"rows that could not be read: {description.n_broken:,} (`palaver study analyse` lists them)",
+            "yellow",
+        )
     if description.n_missing:
         lines.line(console, f"left out, no value given: {description.n_missing:,}")
     for note in description.notes:

@@ -90,11 +90,11 @@ class TrustInputs:
         return command
 
     def surer_plan(self, report: TrustReport) -> str:
-        """The plan of a study twice as sure of the first criterion's differences, if there are any."""
+        """The plan of a study twice as sure of the first differences; without intervals, the analysis."""
         rows = [row for row in report.rows if row.against and row.criterion == report.rows[0].criterion]
         rows = [row for row in rows if getattr(row, "what", "") != "strength"]  # a plan is not of log odds
         reaches = [(row.high - row.low) / 2 for row in rows if row.high > row.low]
-        return self.command("plan", "--reach", f"{max(reaches) / 2:.2g}") if reaches else ""
+        return self.command("plan", "--reach", f"{max(reaches) / 2:.2g}") if reaches else self.analysis()
 
 
 def interval(

@@ -30,6 +30,8 @@ from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue
 
 Shard = list[tuple[int, RatedDialogue]]
+Place = tuple[int, str]
+"""A row and an id: battles have two dialogues in a row."""
 _DIGITS = 4
 """Of a score in the file."""
 LONG = f"dialogues of more than {MOST_TURNS:,} turns: the meaning of the last {MOST_TURNS:,} is looked at"
@@ -51,6 +53,10 @@ class DialogueScore:
     """False where the text does not look English, which a comparator may not know."""
     wordy: bool = False
     """Whether the system says far more at a time than those that the comparator has learnt from."""
+
+    @property
+    def place(self) -> Place:
+        return self.number, self.id
 
     def to_json(self) -> dict[str, Any]:
         """`{id, score, low, high}`; system, sitting (`group`) and costliest turn where they are known.
@@ -200,27 +206,27 @@ class _WorstDialogues:
         self.n = n
         self.n_long = 0
         """Dialogues that are not read whole."""
-        self._unscored: dict[int, Dialogue] = {}
-        self._worst: dict[int, tuple[DialogueScore, Dialogue]] = {}
+        self._unscored: dict[Place, Dialogue] = {}
+        self._worst: dict[Place, tuple[DialogueScore, Dialogue]] = {}
 
     def watch(self, shards: Iterator[Shard]) -> Iterator[Shard]:
         """The same shards; their dialogues are kept until they have scores."""
         for shard in shards:
             self.n_long += sum(len(row.dialogue.turns) > MOST_TURNS for _, row in shard)
             if self.n:
-                self._unscored.update((number, row.dialogue) for number, row in shard)
+                self._unscored.update(((number, row.dialogue.id), row.dialogue) for number, row in shard)
             yield shard
 
     def add(self, scored: list[DialogueScore]) -> None:
         if not self.n:
             return
-        self._worst.update((row.number, (row, self._unscored.pop(row.number))) for row in scored)
+        self._worst.update((row.place, (row, self._unscored.pop(row.place))) for row in scored)
         kept = sorted(self._worst.values(), key=lambda pair: _badness(pair[0]))[: self.n]
-        self._worst = {row.number: (row, dialogue) for row, dialogue in kept}
+        self._worst = {row.place: (row, dialogue) for row, dialogue in kept}
 
     def with_turns(self, rows: list[DialogueScore], scorer: Scorer) -> list[DialogueScore]:
         """The rows with the costliest turn of each."""
-        dialogues = [self._worst[row.number][1] for row in rows]
+        dialogues = [self._worst[row.place][1] for row in rows]
         turns = scorer.worst_turns(dialogues)
         return [dataclasses.replace(row, worst_turn=turn) for row, turn in zip(rows, turns, strict=True)]
 

@@ -179,6 +179,9 @@ class RatedReader:
         if problems:
             raise problems.error(path, "response", self.word, reader.expected)
         self.notes.update(reader.tally)
+        if reader.systems_in_columns:
+            named = ", ".join(reader.systems_in_columns)
+            self.notes[f"columns that are a system each: {named}"] = len(reader.systems_in_columns)
 
     def _rated(self, dialogue: Dialogue, place: str, name: str = "") -> RatedDialogue | None:
         """The dialogue as it is trained on, nothing where it cannot be used; ValueError where it is wrong.
@@ -257,10 +260,11 @@ def _scale_of(
     path: Path, numbered: list[tuple[int, RatedDialogue]], word: Word, scale: Scale | None
 ) -> Scale | None:
     """The scale of a file's ratings, nothing where nobody rated; an error where a rating lies outside."""
-    ratings = {number: row.rating for number, row in numbered if row.rating is not None}
+    ratings = [(number, row.rating) for number, row in numbered if row.rating is not None]
     if not ratings:
         return None
-    low, high = min(ratings.values()), max(ratings.values())
+    given = [rating for _, rating in ratings]
+    low, high = min(given), max(given)
     if scale is None and any("rating100" in row.dialogue.labels for _, row in numbered):
         scale = _HUNDRED
     if scale is None:
@@ -268,7 +272,7 @@ def _scale_of(
     if scale is None:
         raise DataError(f"{path}: ratings go from {low:g} to {high:g}: no scale we know", _SAY_SCALE)
     problems = Problems()
-    for number, rating in ratings.items():
+    for number, rating in ratings:
         if not scale[0] <= rating <= scale[1]:
             problems.add(number, f"the rating {rating:g} is outside {_span(scale)}")
     if problems:

@@ -17,10 +17,10 @@ Fields = dict[str, Any]
 NO_QUESTIONS = "answers without what was asked, which is in another file"
 
 
-def dialogue_rows(row: Any, name: str, tally: Tally) -> list[Fields] | None:
+def dialogue_rows(row: Any, name: str, tally: Tally, asked: set[str] | None = None) -> list[Fields] | None:
     """The dialogues of a row of one of these shapes; None for any other row.
 
-    `name` is for rows without an id.
+    `name` is for rows without an id, and for battles about a question that is in `asked` already.
     """
     if not isinstance(row, dict) or isinstance(row.get("turns"), list):
         return None
@@ -34,8 +34,19 @@ def dialogue_rows(row: Any, name: str, tally: Tally) -> list[Fields] | None:
             continue  # the names of the shape, with something else in them
         if dialogues is not None:
             tally.update(seen)
+            if asked is not None and take in (_battle, _preference):
+                _name_apart(dialogues, name, asked)
             return dialogues
     return None
+
+
+def _name_apart(pair: list[Fields], name: str, asked: set[str]) -> None:
+    """Ids of the row's own where an earlier row was about the same question."""
+    question = pair[0]["group"]
+    if question in asked:
+        for dialogue in pair:
+            dialogue["id"] = name + dialogue["id"].removeprefix(question)
+    asked.add(question)
 
 
 def _inspect_log(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
@@ -73,6 +84,7 @@ def _preference(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
     What was asked comes first where it is not repeated. Chosen and rejected answers in plain text are
     responses.
     """
+    row = {_of_a_side(name): value for name, value in row.items()}
     sides = [_turns(row[side]) or _transcript(row[side]) for side in ("chosen", "rejected")]
     if any(side is None for side in sides):
         return None
@@ -91,6 +103,11 @@ def _preference(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
 
 _ASKED = ("prompt", "messages", "conversations")
 """Where a preference has what was asked."""
+
+
+def _of_a_side(name: str) -> str:
+    """`chosen-model` as `chosen_model`; any other name as it is."""
+    return name.replace("-", "_") if name.startswith(("chosen-", "rejected-")) else name
 
 
 def _asked(row: Fields, sides: list[Any]) -> list[Any]:

@@ -467,7 +467,7 @@ def _demand(required: Sequence[str], fields: Mapping[str, str], columns: Sequenc
     word = "a column is" if len(missing) == 1 else f"{len(missing)} columns are"
     raise DataError(
         f"{path}: {word} missing. Expected {', '.join(REQUIRED)}; found {', '.join(columns) or 'none'}",
-        other_file(columns, sought="ratings")
+        other_file(columns, sought=("ratings", "responses") if "rater" in fields else ("ratings",))
         or (NO_WINNER if sides_of({_folded(c): c for c in columns}) else "")
         or f"rename the column, or say which one it is: --column {missing[0]}=NAME",
         problems,

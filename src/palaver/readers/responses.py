@@ -66,7 +66,7 @@ EXPECTED = (
 )
 REPEATED = "responses that are there already"
 _NO_SYSTEMS = frozenset(name for names in (*NAMES.values(), *FIELDS.values()) for name in names)
-_NO_SYSTEMS |= {"labels", "split", "source", "topic", "category"}
+_NO_SYSTEMS |= {"labels", "split", "source", "topic", "category", "domain", "language", "dataset"}
 SHARD = 1 << 25
 """Bytes of a file that are read at a time."""
 _ROWS = 50_000

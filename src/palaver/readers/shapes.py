@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from palaver.schema.response import SYSTEM, USER
@@ -68,9 +68,17 @@ _OTHERS = (
     ({"rater", "value"}, "ratings", "palaver study analyse"),
     ({"rater", "criterion"}, "ratings", "palaver study analyse"),
     ({"item", "system", "rater"}, "ratings", "palaver study analyse"),
+    ({"annotations", "data"}, "ratings", "palaver study analyse"),
+    ({"g1_winner", "g2_winner"}, "ratings", "palaver study analyse"),
+    ({"model_a", "model_b", "winner"}, "ratings", "palaver study analyse"),
     ({"a", "b", "better"}, "compared pairs", "palaver compare train --dev-pairs"),
     *(({name}, "dialogues", "palaver compare score") for name in ("turns", "messages", "conversations")),
     ({"dialogue", "speaker", "text"}, "dialogues", "palaver compare score"),
+    ({"sender_id", "events"}, "dialogues", "palaver compare score"),
+    ({"message_tree_id", "prompt"}, "dialogues", "palaver compare score"),
+    ({"question_id", "model_id", "choices"}, "dialogues", "palaver compare score"),
+    ({"request", "response"}, "dialogues", "palaver compare score"),
+    ({"custom_id", "response"}, "dialogues", "palaver compare score"),
     *(
         ({context, response}, "responses", "palaver judge")
         for context in ("context", "prompt", "history")
@@ -87,14 +95,14 @@ PROMPT = "prompt"
 """The label under which the instructions of a chat model are kept: nobody said them."""
 
 
-def other_file(columns: Iterable[str], sought: str = "") -> str:
+def other_file(columns: Iterable[str], sought: Container[str] = ()) -> str:
     """What a file with these columns seems to hold and who reads it, in words; empty if nothing is known.
 
-    `sought` is what the file should hold: that it looks like this helps nobody.
+    `sought` is what the file should hold, or may hold besides: that it looks like this helps nobody.
     """
     names = set(columns)
     for known, noun, command in _OTHERS:
-        if known <= names and noun != sought:
+        if known <= names and noun not in sought:
             return f"it looks like {noun}" + (f", which `{command}` takes" if command else "")
     return ""
 

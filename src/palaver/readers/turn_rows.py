@@ -36,7 +36,9 @@ _DIALOGUE_KEYS = (
     *("dialogue", *ID_KEYS[1:], "dialog", "conversation"),
     *("session_id", "thread_id", "chat_id", "ticket_id"),
 )
-_COLUMNS_OF_TURNS = frozenset((*_DIALOGUE_KEYS, *SPEAKER_KEYS, *TEXT_KEYS))
+_COLUMNS_OF_TURNS = frozenset(
+    (*_DIALOGUE_KEYS, *SPEAKER_KEYS, *TEXT_KEYS, *FIELDS["system"], *FIELDS["rating"])
+)
 _OF_DIALOGUES = (*FIELDS, "split")
 """Further columns about the whole dialogue, where all its rows that are not empty agree."""
 _ANSWERS = ("response", "output", "answer")
@@ -93,7 +95,7 @@ class Draft:
 
 
 def with_plain_names(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of a table with `Ticket ID` as `ticket_id`, where no column has that name already."""
+    """A row of a table with `Ticket ID` as `ticket_id`, `Model` as `model`, where no column is called so."""
     plain = {name: re.sub(r"[\s-]+", "_", name.strip().lower()) for name in row}
     known = {name: short for name, short in plain.items() if short in _COLUMNS_OF_TURNS and short not in row}
     return {known.get(name, name): cell for name, cell in row.items()} if known else row

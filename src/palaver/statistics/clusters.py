@@ -162,8 +162,10 @@ def cluster_variance(
     if by_rater is not None and n_raters < n_cells:  # otherwise a rater is a dialogue or part of one
         partitions.append(_Partition.of("rater", by_rater, n_raters, influence, share, group))
     squares = np.array([part.squares for part in partitions])
-    if squares[0] <= 1e-24 * max(1.0, float(np.square(influence).max(initial=0.0))) or not squares[0]:
-        return _no_variance("all ratings are equal, so nothing says how sure this is", facts)
+    largest = float(np.square(influence).max(initial=0.0))
+    if squares[0] <= 1e-24 * max(1.0, largest) or not squares[0]:
+        what = "dialogues come out alike" if largest > 1e-24 else "ratings are equal"
+        return _no_variance(f"all {what}, so nothing says how sure this is", facts)
     first = np.empty(n_cells, dtype=np.int64)
     first[cell] = np.arange(cell.size)  # a row of each cell
     expected = np.array([[_expectation(a, b, partitions[0], first) for b in partitions] for a in partitions])

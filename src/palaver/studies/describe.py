@@ -52,6 +52,7 @@ def describe(
     value = pl.col("value")
     number = value.filter(value.is_finite())
     parts = []
+    n_unnamed = 0
     for frame in reader.typed_frames(report):
         description.items.update(frame["item"].unique().drop_nulls())
         description.raters.update(frame["rater"].unique().drop_nulls())
@@ -67,12 +68,19 @@ def describe(
             )
         )
     if parts:
-        description.cells = _merged(pl.concat(parts))
+        cells = pl.concat(parts)
+        description.cells = _merged(cells.filter(_is_named()))
+        unnamed = cells.filter(~_is_named())
+        n_unnamed = int(unnamed["n"].sum()) + int(unnamed["n_words"].sum())
     check_criteria([reader])
     description.layout = reader.layout.describe()
     description.n_broken = len(reader.table.problems)
     description.n_missing = reader.n_missing
     description.notes = list(reader.notes(describe_layout=False))
+    if n_unnamed:
+        description.notes.append(
+            f"ratings without a known kind, criterion or system, in no cell: {n_unnamed:,}"
+        )
     return description
 
 
@@ -89,6 +97,8 @@ def _merged(parts: pl.DataFrame) -> pl.DataFrame:
         pl.col("low").min(),
         pl.col("high").max(),
     )
-    named = pl.all_horizontal(pl.col("criterion", "system").is_not_null())
-    cells = cells.filter(named, pl.col("kind").is_in(KINDS)).cast({pl.Categorical: pl.String})
-    return cells.sort("criterion", "system", "kind")
+    return cells.cast({pl.Categorical: pl.String}).sort("criterion", "system", "kind")
+
+
+def _is_named() -> pl.Expr:
+    return pl.all_horizontal(pl.col("criterion", "system").is_not_null()) & pl.col("kind").is_in(KINDS)
