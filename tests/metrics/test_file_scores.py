@@ -254,6 +254,14 @@ def test_what_is_wrong_is_said(responses: Path, tmp_path: Path) -> None:
         score_files(write(tmp_path / "none.jsonl", [{**row, "response": None}]))
 
 
+def test_clusters_of_few_responses_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "said.jsonl"
+    rows = [{"id": str(n), "system": "a", "response": f"it is {n}", "reference": f"{n}"} for n in range(5)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = score_files([path], ["mauve"], n_replicates=0)
+    assert result.notes == ("mauve of fewer than 1,000 responses (a) says little",)
+
+
 def test_a_function_of_ones_own_is_a_metric_of_a_file(
     responses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

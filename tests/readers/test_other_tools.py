@@ -566,6 +566,11 @@ def test_battles_about_one_question_are_told_apart(tmp_path: Path) -> None:
     assert {dialogue.labels["group"] for dialogue in read} == {"q0"}
 
 
+def test_a_battle_that_is_there_again_keeps_its_ids(tmp_path: Path) -> None:
+    read = read_dialogues(lines(tmp_path / "human.jsonl", *[battle(0, WINNERS[0])] * 2))
+    assert [dialogue.id for dialogue in read] == ["q0:a", "q0:b"] * 2
+
+
 HELP_DESK = "Ticket ID,Created at,Author,Author role,Comment\n"
 
 

@@ -52,6 +52,7 @@ def test_turns_that_say_nothing_can_be_left_out() -> None:
     [
         ((("user", "hi"), ("bot", " "), ("user", "hello?")), True),
         ((("Ann", "hi"), ("Zed", "")), True),
+        ((("user", "hi"), ("bot", "\u200b\ufeff ")), True),  # nothing of it can be seen
         ((("user", "hi"), ("user", "hello?")), True),
         ((("Ann", "hi"), ("Ann", "hello?")), False),  # who knows who Ann is
         ((("bot", "hi"), ("bot", "hello?")), False),

@@ -18,7 +18,7 @@ from palaver.comparator.rater_effects import effects, reliability, sittings
 from palaver.comparator.representation import Representation, represent
 from palaver.comparator.scorecard import UNSEEN_SOURCE, UNSEEN_SYSTEMS
 from palaver.comparator.scorer import JoinedScorer, PalaverScorer, Scorer
-from palaver.comparator.training_data import RatedDialogues
+from palaver.comparator.training_data import RatedDialogues, dialogue_digest
 from palaver.errors import UserError
 from palaver.progress import Progress, no_progress
 from palaver.readers.roles import is_silent, without_empty_turns
@@ -86,6 +86,13 @@ def measure_unseen(
         names = [row.system for row in trained_on.rows]
         columns[UNSEEN_SYSTEMS] = left_out_scores(trained_on, x, names, unseen_x, systems, progress=progress)
     if other_source is not None:
+        measured = set(dialogues.dialogue_digests)
+        n_measured = sum(dialogue_digest(one) in measured for one in other_source.dialogues)
+        if n_measured:
+            raise UserError(
+                f"{n_measured:,} of the {len(other_source):,} dialogues from elsewhere are measured, too",
+                "--other-source takes ratings of other dialogues",
+            )
         x = represent(other_source.dialogues, raters.encode, progress=progress)
         columns[UNSEEN_SOURCE] = fit_and_score(other_source, x, unseen_x)
     for column, scores in columns.items():

@@ -36,7 +36,7 @@ from palaver.models.encoders.encoder import Encode, remember
 from palaver.progress import Progress, no_progress
 from palaver.readers.dialogues import read_dialogues
 from palaver.readers.responses import is_responses, read_responses
-from palaver.readers.roles import is_silent, with_roles, without_empty_turns
+from palaver.readers.roles import has_text, is_silent, with_roles, without_empty_turns
 from palaver.registry import Named
 from palaver.schema import Dialogue, Response
 from palaver.tabular import Tabular, show_number
@@ -167,7 +167,7 @@ class Scorer(Named, ABC):
             if not scores[best] > score:
                 worst.append(None)
                 continue
-            numbers = [number for number, turn in enumerate(dialogue.turns, start=1) if turn.text.strip()]
+            numbers = [number for number, turn in enumerate(dialogue.turns, start=1) if has_text(turn)]
             number = numbers[place[best]]
             turn = dialogue.turns[number - 1]
             worst.append(WorstTurn(number, turn.speaker, turn.text, float(scores[best] - score)))

@@ -41,6 +41,8 @@ ALL_RESPONSES = "(all responses)"
 """The item of a figure about everything a system said."""
 UNANSWERED = "responses that the system did not give"
 CUT = "could not be read whole by the model: the response, its context or its reference was cut"
+_FEWEST_FOR_CLUSTERS = 1000
+"""Responses; with fewer, a metric that clusters them hangs on which texts happen to fall together."""
 _BUFFER = 20_000
 """Responses whose texts are held at a time."""
 
@@ -182,7 +184,7 @@ def score_files(
     systems = reading.systems()
     chosen = choose_metrics(named, {need for need in get_args(Need) if reading.has[need]})
     scores, differences = measure(systems, chosen, resampling, tell)
-    notes = [*reading.notes, *_notes_of_cuts(systems, chosen)]
+    notes = [*reading.notes, *_notes_of_cuts(systems, chosen), *_notes_of_clusters(systems, chosen)]
     if n_replicates and any(metric.has_scores for metric in chosen):
         notes += _notes_of_pairs(systems, differences, n_replicates)
     return FileScores(
@@ -210,6 +212,13 @@ def _notes_of_cuts(systems: Sequence[SystemResponses], metrics: Sequence[Metric]
                 names.setdefault((system.name, n), []).append(metric.name)
     for (name, n), of_metrics in names.items():
         yield f"{', '.join(of_metrics)}: {count_of(n, 'response')} of {name} {CUT}"
+
+
+def _notes_of_clusters(systems: Sequence[SystemResponses], metrics: Sequence[Metric]) -> Iterator[str]:
+    small = [system.name for system in systems if len(system) < _FEWEST_FOR_CLUSTERS]
+    for metric in metrics:
+        if metric.runs is not None and small:
+            yield f"{metric.name} of fewer than {_FEWEST_FOR_CLUSTERS:,} responses ({few(small)}) says little"
 
 
 def _notes_of_pairs(

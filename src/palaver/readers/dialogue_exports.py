@@ -17,10 +17,13 @@ Fields = dict[str, Any]
 NO_QUESTIONS = "answers without what was asked, which is in another file"
 
 
-def dialogue_rows(row: Any, name: str, tally: Tally, asked: set[str] | None = None) -> list[Fields] | None:
+def dialogue_rows(
+    row: Any, name: str, tally: Tally, battles: dict[str, int] | None = None
+) -> list[Fields] | None:
     """The dialogues of a row of one of these shapes; None for any other row.
 
-    `name` is for rows without an id, and for battles about a question that is in `asked` already.
+    `name` is for rows without an id, and for other battles about a question than the first, which `battles`
+    remembers.
     """
     if not isinstance(row, dict) or isinstance(row.get("turns"), list):
         return None
@@ -34,19 +37,18 @@ def dialogue_rows(row: Any, name: str, tally: Tally, asked: set[str] | None = No
             continue  # the names of the shape, with something else in them
         if dialogues is not None:
             tally.update(seen)
-            if asked is not None and take in (_battle, _preference):
-                _name_apart(dialogues, name, asked)
+            if battles is not None and take in (_battle, _preference):
+                _name_apart(dialogues, name, battles)
             return dialogues
     return None
 
 
-def _name_apart(pair: list[Fields], name: str, asked: set[str]) -> None:
-    """Ids of the row's own where an earlier row was about the same question."""
-    question = pair[0]["group"]
-    if question in asked:
+def _name_apart(pair: list[Fields], name: str, battles: dict[str, int]) -> None:
+    """Ids of the row's own where an earlier row was another battle about the same question."""
+    question, content = pair[0]["group"], hash(repr(pair))
+    if battles.setdefault(question, content) != content:
         for dialogue in pair:
             dialogue["id"] = name + dialogue["id"].removeprefix(question)
-    asked.add(question)
 
 
 def _inspect_log(row: Fields, name: str, tally: Tally) -> list[Fields] | None:

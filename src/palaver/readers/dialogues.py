@@ -175,12 +175,12 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
 
     def _rows(self) -> Iterator[tuple[int, Any]]:
         """The rows of the file, with those of other tools taken apart; an array of turns is one row."""
-        asked: set[str] = set()
+        battles: dict[str, int] = {}
         for number, row in self._entries():
             if self.file.format == "csv":
                 row = with_plain_names(row)
             name = f"{file_stem(self.path)}:{number}"
-            dialogues = dialogue_rows(row, name, self._tally, asked)
+            dialogues = dialogue_rows(row, name, self._tally, battles)
             if dialogues is None:
                 yield number, row
             else:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
-from palaver.schema import Dialogue
+from palaver.schema import Dialogue, Turn
 from palaver.schema.response import SYSTEM, USER
 
 _ROLES = dict.fromkeys(("user", "human", "person", "customer", "you", "chatter"), USER)
@@ -46,9 +47,14 @@ def with_roles(dialogue: Dialogue, tally: Counter[str] | None = None) -> Dialogu
     return dialogue.model_copy(update={"turns": turns, "speakers": speakers})
 
 
+def has_text(turn: Turn) -> bool:
+    """Whether something can be seen of it: blanks and characters of no width say nothing."""
+    return any(not (sign.isspace() or unicodedata.category(sign) == "Cf") for sign in turn.text)
+
+
 def without_empty_turns(dialogue: Dialogue, tally: Counter[str] | None = None) -> Dialogue:
     """The dialogue without turns that say nothing; `tally` counts these."""
-    turns = tuple(turn for turn in dialogue.turns if turn.text.strip())
+    turns = tuple(turn for turn in dialogue.turns if has_text(turn))
     n_empty = len(dialogue.turns) - len(turns)
     if not n_empty:
         return dialogue
@@ -65,5 +71,5 @@ def is_silent(dialogue: Dialogue) -> bool:
     """
     names = tuple(dict.fromkeys(turn.speaker for turn in dialogue.turns))
     roles, _ = roles_of(names)
-    spoken = {roles.get(turn.speaker) for turn in dialogue.turns if turn.text.strip()}
+    spoken = {roles.get(turn.speaker) for turn in dialogue.turns if has_text(turn)}
     return spoken == {USER} and (len(names) > 1 or names[0].lower() in _ROLES)
