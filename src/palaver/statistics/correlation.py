@@ -222,7 +222,7 @@ def _kendall(a: Floats, b: Floats) -> tuple[float, float]:
     result = kendalltau(a, b)
     tau, p = float(result.statistic), float(result.pvalue)
     if abs(tau) > _PERFECT and a.size > 2:  # the normal approximation gives ties too small a p
-        p = _order_p(_mid_ranks(a), _mid_ranks(b), tau)
+        return math.copysign(1.0, tau), _order_p(_mid_ranks(a), _mid_ranks(b), tau)
     return tau, p
 
 

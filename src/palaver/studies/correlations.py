@@ -142,6 +142,9 @@ def _clustered(
     result: CorrelationResult, one: _Points, other: _Points, left: Ints, right: Ints
 ) -> CorrelationResult:
     """The wider of two intervals, and the larger p."""
+    if one.without and abs(result.value) == 1:  # all orders of whole dialogues, where these are few
+        n_dialogues = len(one.without["dialogues"])
+        return replace(result, p=max(result.p, min(1.0, 2 / math.factorial(n_dialogues))))
     if not one.without or math.isnan(result.low):
         return result
     is_whole = left.size == one.cell.size == other.cell.size
