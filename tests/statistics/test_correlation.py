@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from palaver.statistics.correlation import METHODS, correlate
+from palaver.statistics.correlation import METHODS, coefficient, correlate, prepare, prepared_coefficient
 
 # Hollander & Wolfe 1973, p. 187: lightness of canned tuna and a panel's quality score.
 TUNA_LIGHTNESS = [44.4, 45.9, 41.9, 53.3, 44.7, 44.1, 50.7, 45.2, 60.1]
@@ -221,12 +221,36 @@ def test_spearman_of_few_pairs_is_that_of_all_their_orders(x, y):
     assert correlate(x, y, method="spearman").p == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("tied", [0, 4])
-def test_p_of_many_pairs_in_one_order_counts_the_orders(tied):
-    x = [0.0] * tied + list(range(1, 10 - tied + 1))
-    arrangements = math.factorial(tied)
-    p = correlate(x, x, method="pearson").p
-    assert p == pytest.approx(2 * arrangements / math.factorial(10))
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("x", "n_sides"),
+    [
+        (range(10), 2),
+        ([0] * 4 + [1, 2, 3, 4, 5, 6], 1),  # no order of these gives -1
+        ([0] * 8 + [1], 1),
+        ([0] * 5 + [1] * 5, 2),
+    ],
+)
+def test_p_of_many_pairs_in_one_order_counts_the_orders(method, x, n_sides):
+    _, times = np.unique(x, return_counts=True)
+    arrangements = math.prod(math.factorial(n) for n in times)
+    p = correlate(x, x, method=method).p
+    assert p == pytest.approx(n_sides * arrangements / math.factorial(len(x)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_prepared_values_have_the_same_coefficient(method):
+    rng = np.random.default_rng(4)
+    x, y, holes = rng.integers(1, 6, 30).astype(float), rng.normal(size=30), rng.normal(size=30)
+    holes[3] = y[5] = x[5] = np.nan
+    constant, empty = np.where(np.isnan(x), np.nan, 2.0), np.full(30, np.nan)
+    for one, other in itertools.product([x, y, holes, constant, empty], repeat=2):
+        expected = coefficient(one, other, method)
+        a, b = prepare(one, method), prepare(other, method)
+        assert prepared_coefficient(a, b, method) == pytest.approx(expected, nan_ok=True)
+        assert coefficient(a[7:], b[7:], method) == pytest.approx(
+            coefficient(one[7:], other[7:], method), nan_ok=True
+        )
 
 
 def test_spearman_of_few_pairs_rejects_as_seldom_as_it_says():

@@ -190,6 +190,20 @@ def test_the_error_of_a_mean_of_pairs_against_the_jackknife() -> None:
     assert every_two(table, "linear").se == pytest.approx(jackknife, rel=0.02)
 
 
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_the_mean_of_pairs_without_each_group_is_that_of_the_other_items(weights: str) -> None:
+    table = ordinal_ratings(30, 4)
+    table[np.random.default_rng(1).random(table.shape) < 0.3] = np.nan
+    table[5:, 3] = np.nan  # the pairs of the last rater have too few items without some group
+    item, rater = np.nonzero(np.isfinite(table))
+    result = pairwise_kappa(
+        item, rater, table[item, rater], weights=weights, categories=range(4), min_shared=3, group=item % 5
+    )  # type: ignore[call-overload]
+    without = [every_two(table[np.arange(30) % 5 != number], weights).value for number in range(5)]
+    assert result.without == pytest.approx(without)
+    assert np.ptp(without) > 0
+
+
 def test_pairs_without_enough_items_are_counted() -> None:
     table = ordinal_ratings(12, 3)
     table[2:, 2] = np.nan

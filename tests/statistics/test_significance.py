@@ -206,6 +206,12 @@ def test_bootstrap_of_few_pairs_finds_no_more_than_a_sign_test_can(n):
     assert most_are_equal.p >= 2 / 2**n
 
 
+def test_what_differs_by_rounding_only_is_no_further_evidence():
+    ahead, rounded = np.ones(5), np.full(20, 0.1 + 0.2)
+    test = paired_bootstrap_test([*ahead, *rounded], [*(ahead - 1), *[0.3] * 20], 9999, 0)
+    assert test.p >= 2 / 2**5
+
+
 def test_paired_bootstrap_of_equal_differences():
     none = paired_bootstrap_test([1, 2, 3], [1, 2, 3], 99, 0)
     assert (none.p, none.low, none.high) == (1.0, 0.0, 0.0)

@@ -19,7 +19,7 @@ from study_strategies import Row, tables, write_csv
 
 from palaver.schema import Binary, Item, Likert, Output, Question, Study
 from palaver.statistics.bootstrap import Resampling
-from palaver.statistics.kappa import cohen_kappa
+from palaver.statistics.kappa import PairwiseKappa, cohen_kappa, pairwise_kappa
 from palaver.studies import read_ratings
 from palaver.studies.agreement import agree
 from palaver.studies.judgements import Judgements, judgements_of
@@ -291,6 +291,34 @@ def test_intervals_of_three_items_stay_in_bounds_and_p_follows_them(tmp_path: Pa
         if name.startswith("ICC"):
             assert row.p > 3 * alone[name].p, name
             assert (row.p < 0.025) == (row.low > 0), name
+
+
+def test_the_same_pairs_of_raters_are_looked_at_without_each_item(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 40 raters the 30 busiest, with and without an item; and their pairs are found once, not 20 times."""
+    rng = np.random.default_rng(5)
+    rows = [
+        {"item": f"i{i:02}", "system": s, "rater": f"r{r:02}", "criterion": "q", "value": int(value)}
+        for i in range(40)
+        for s, quality in zip("abc", rng.integers(2, 5, 3), strict=True)
+        for r, value in zip(range(40), quality + rng.integers(-1, 2, 40), strict=True)
+        if (i + r) % 4
+    ]
+    calls = []
+
+    def count(*arguments: object, **options: object) -> PairwiseKappa:
+        calls.append(options)
+        return pairwise_kappa(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("palaver.studies.agreement.pairwise_kappa", count)
+    found = measures(judge(rows, tmp_path))
+    assert len(calls) == len(PAIRS)
+    assert all(name in found for name in PAIRS)
+    busiest = [row for row in rows if row["rater"] < "r30"]  # as all have rated as much
+    alone = measures(judge(busiest, tmp_path))
+    for name in PAIRS:
+        assert (found[name].low, found[name].high) == pytest.approx((alone[name].low, alone[name].high)), name
 
 
 def test_two_items_are_not_surer_than_three(tmp_path: Path) -> None:

@@ -41,6 +41,16 @@ def test_outputs_of_one_item_are_one_observation() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("n_items", "least"), [(2, 1.0), (3, 1 / 3)])
+def test_a_perfect_correlation_of_few_items_is_no_proof(method: Method, n_items: int, least: float) -> None:
+    """Ten systems that are as good as their item makes them are no ten observations."""
+    scores = np.broadcast_to(np.arange(n_items)[:, None, None], (2, n_items, 10, 1)).astype(float)
+    row = rows_of(scores, np.zeros((n_items, 1), dtype=int), method)["item means"]
+    assert row.value == pytest.approx(1)
+    assert row.p == pytest.approx(least)
+
+
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("over", ["item means", "single ratings"])
 def test_kind_raters_are_kind_on_both_criteria(method: Method, over: str) -> None:
     """Six raters with levels of their own are six observations, however much they rate."""

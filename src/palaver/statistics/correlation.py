@@ -4,7 +4,7 @@ p: Student's t with n - 2 degrees for r and rho; for tau-b SciPy's, which is tha
 distribution (Kendall 1938) when there are no ties and n <= 33, else of the normal approximation with
 Kendall's (1970) tie correction. Student's t knows no bound: it gives 0 to a correlation of 1, which three
 pairs in random order have one time in six. So rho of at most 8 pairs is set beside all their orders, ties
-and all, and so is r where it is 1 or -1.
+and all, and so are r and tau-b where they are 1 or -1.
 
 Intervals: Fisher's z. Its variance is 1 / (n - 3) for r (Fisher 1921), (1 + rho^2 / 2) / (n - 3) for rho
 (Bonett & Wright 2000) and 0.437 / (n - 4) for tau (Fieller, Hartley & Pearson 1957). At |r| = 1 z is
@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from itertools import permutations
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from palaver.statistics._agreement import interval_text
 from palaver.statistics.bootstrap import (
@@ -37,6 +38,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 
 _MOST_ORDERED = 8  # pairs whose orders are all looked at: 8! = 40,320
 _PERFECT = 1 - 1e-12  # beyond it a correlation differs from 1 by rounding only
+_ROUNDING = 1e-9  # two standardised values that differ by less are equal
 _NO_VARIANCE = 1e-12  # share of a replicate's sum of squares below which its variance is rounding error
 
 
@@ -120,6 +122,27 @@ def coefficient(x: ArrayLike, y: ArrayLike, method: Method) -> float:
     return _r(_mid_ranks(a), _mid_ranks(b)) if method == "spearman" else _r(a, b)
 
 
+def prepare(values: Floats, method: Method) -> Floats:
+    """Values that have the same `coefficient` with others, so made that `prepared_coefficient` is quick."""
+    known = np.isfinite(values)
+    prepared = np.full(values.shape, np.nan)
+    if method == "kendall" or not known.any() or (values[known] == values[known][0]).all():
+        prepared[known] = values[known]
+    else:
+        own = values[known]
+        prepared[known] = _standardise(_mid_ranks(own) if method == "spearman" else own)
+    return prepared
+
+
+def prepared_coefficient(x: Floats, y: Floats, method: Method) -> float:
+    """The `coefficient` of two whole results of `prepare`."""
+    known = np.isfinite(x)
+    if method == "kendall" or not np.array_equal(known, np.isfinite(y)):
+        return coefficient(x, y, method)
+    a, b = x[known], y[known]
+    return math.nan if _why_undefined(a, b) else float(np.clip((a * b).sum(), -1.0, 1.0))
+
+
 def _complete_pairs(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats, int]:
     a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
@@ -171,13 +194,21 @@ def _spearman(a: Floats, b: Floats) -> tuple[float, float]:
 def _order_p(a: Floats, b: Floats, r: float) -> float:
     """The share of all orders of `b` in which the correlation is as large; of many pairs only if it is 1."""
     if a.size <= _MOST_ORDERED:
-        orders = np.array(list(permutations(range(a.size))))
-        drawn = _standardise(b)[orders] @ _standardise(a)
+        drawn = _standardise(b)[_orders(a.size)] @ _standardise(a)
         return float((np.abs(drawn) >= abs(r) - 1e-9).mean())
-    # equal values may change places, and all orders may be turned round
+    # equal values may change places, and the order may be turned round where values are so symmetric that
+    # this gives the opposite correlation
     _, times = np.unique(b, return_counts=True)
     log_share = sum(math.lgamma(n + 1) for n in times.tolist()) - math.lgamma(b.size + 1)
-    return min(1.0, 2 * math.exp(log_share))
+    turned = np.sort(_standardise(b)) + np.sort(_standardise(b))[::-1]
+    sides = 2 if np.abs(turned).max() < _ROUNDING else 1
+    return min(1.0, sides * math.exp(log_share))
+
+
+@cache
+def _orders(n: int) -> NDArray[np.int64]:
+    """All orders of n places, one a row."""
+    return np.array(list(permutations(range(n))))
 
 
 def _mid_ranks(values: Floats) -> Floats:
@@ -189,7 +220,10 @@ def _kendall(a: Floats, b: Floats) -> tuple[float, float]:
     from scipy.stats import kendalltau
 
     result = kendalltau(a, b)
-    return float(result.statistic), float(result.pvalue)
+    tau, p = float(result.statistic), float(result.pvalue)
+    if abs(tau) > _PERFECT and a.size > 2:  # the normal approximation gives ties too small a p
+        return math.copysign(1.0, tau), _order_p(_mid_ranks(a), _mid_ranks(b), tau)
+    return tau, p
 
 
 _COMPUTE = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall}

@@ -84,6 +84,8 @@ class PairwiseKappa(Agreement):
     """Undefined (nan) where the two used one category only."""
     n_shared: Ints
     """Items that both judged."""
+    without: Floats
+    """The mean without each group of items; nan where it is undefined."""
 
     @property
     def measure(self) -> str:
@@ -92,7 +94,7 @@ class PairwiseKappa(Agreement):
 
     def _tables(self) -> dict[str, Any]:
         pairs = {"first": self.first, "second": self.second, "value": self.values, "n_shared": self.n_shared}
-        leave_out = ("boot", "first", "second", "values", "n_shared")
+        leave_out = ("boot", "first", "second", "values", "n_shared", "without")
         columns = {"measure": [self.measure], **columns_of(type(self), [self], leave_out=leave_out)}
         return {"agreement": columns, "pairs": {name: values.tolist() for name, values in pairs.items()}}
 
@@ -152,11 +154,13 @@ def pairwise_kappa(
     categories: ArrayLike | None = None,
     min_shared: int = 10,
     confidence: float = 0.95,
+    group: ArrayLike | None = None,
 ) -> PairwiseKappa:
     """Cohen's kappa of every two raters with `min_shared` items in common, and the mean of these kappas.
 
     One row per rating: integer codes of item and rater, and the label (a number, nan where missing, or a
-    string). Every pair counts the same.
+    string). Every pair counts the same. `group` numbers the group of each rating's item; `without` then holds
+    the mean without each group, of those pairs that have `min_shared` items left.
     """
     if weights not in WEIGHTS:
         raise ValueError(f"weights must be one of {', '.join(WEIGHTS)}, not {weights!r}")
@@ -195,9 +199,17 @@ def pairwise_kappa(
         second=pairs[enough, 1],
         values=np.empty(0),
         n_shared=n_shared[enough],
+        without=np.empty(0),
         reason="" if enough.any() else f"no two raters judged {min_shared} items in common",
     )
-    return facts if facts.reason else _pairwise(facts, shared_item, pair, a, b, n_items)
+    if facts.reason:
+        return facts
+    if group is not None:
+        groups = np.asarray(group, dtype=np.int64)
+        n_groups = int(groups.max()) + 1
+        of_rows = groups[order][left[rows]]
+        facts = replace(facts, without=_means_without(facts, of_rows, n_groups, pair, a, b, min_shared))
+    return _pairwise(facts, shared_item, pair, a, b, n_items)
 
 
 def _rows_of_pairs(item: Ints) -> tuple[Ints, Ints]:
@@ -212,6 +224,36 @@ def _rows_of_pairs(item: Ints) -> tuple[Ints, Ints]:
     steps = np.repeat(np.arange(1, step), [rows.size for rows in left])
     lefts = np.concatenate([*left, np.empty(0, dtype=np.int64)])
     return lefts, lefts + steps
+
+
+def _means_without(
+    facts: PairwiseKappa, group: Ints, n_groups: int, pair: Ints, a: Ints, b: Ints, min_shared: int
+) -> Floats:
+    """The mean of the pairs' kappas without each group."""
+    k = int(max(a.max(), b.max())) + 1
+    w = _agreement_weights(k, facts.weights)
+    n_pairs = facts.n_shared.size
+    place = group * n_pairs + pair
+    agreed = np.bincount(place, w[a, b], minlength=n_groups * n_pairs).reshape(n_groups, n_pairs)
+    n = np.bincount(place, minlength=n_groups * n_pairs).reshape(n_groups, n_pairs)
+    whole_agreed = agreed.sum(axis=0)
+    whole = [np.bincount(pair * k + code, minlength=n_pairs * k) for code in (a, b)]
+    means = np.full(n_groups, np.nan)
+    for number in range(n_groups):
+        own = group == number
+        row, column = (
+            (total - np.bincount(pair[own] * k + code[own], minlength=n_pairs * k)).reshape(n_pairs, k)
+            for total, code in zip(whole, (a, b), strict=True)
+        )
+        left = facts.n_shared - n[number]
+        enough = left >= min_shared
+        observed = (whole_agreed - agreed[number])[enough] / left[enough]
+        expected = np.einsum("pc,pc->p", row[enough], column[enough] @ w) / left[enough] ** 2
+        values = _beyond_chance(observed, expected)
+        defined = np.isfinite(values)
+        if defined.any():
+            means[number] = values[defined].mean()
+    return means
 
 
 def _pairwise(facts: PairwiseKappa, item: Ints, pair: Ints, a: Ints, b: Ints, n_items: int) -> PairwiseKappa:

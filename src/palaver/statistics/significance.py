@@ -228,7 +228,8 @@ def paired_bootstrap_test(
     mean = result.mean_difference
     shifts = resample_sums((d - mean)[:, None], n_replicates, np.random.default_rng(rng))[:, 0] / d.size
     as_large = np.abs(shifts) >= abs(mean) - _TIE * np.abs(d).max()
-    p = max((1 + int(as_large.sum())) / (1 + n_replicates), least_p(int(np.count_nonzero(d))))
+    n_differ = int((np.abs(d) > _TIE * np.abs(d).max()).sum())  # what is rounding only is no difference
+    p = max((1 + int(as_large.sum())) / (1 + n_replicates), least_p(n_differ))
     interval = percentile_interval(mean + shifts, confidence)
     return replace(result, p=p, low=interval.low, high=interval.high, notes=notes)
 

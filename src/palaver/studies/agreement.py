@@ -21,7 +21,7 @@ from palaver.statistics.kappa import (
     pairwise_kappa,
 )
 from palaver.studies.intervals import MOST_RATINGS
-from palaver.studies.judgements import Floats, Judgements
+from palaver.studies.judgements import Floats, Ints, Judgements
 from palaver.studies.raters import busiest_raters
 from palaver.studies.results import AgreementRow
 from palaver.tabular import show_fixed
@@ -29,6 +29,7 @@ from palaver.tabular import show_fixed
 _BOOTSTRAP = "bootstrap over items"
 _JACKKNIFE = "jackknife over items where that is wider"
 _NORMAL = "normal approximation of atanh"
+_MEAN_OF_PAIRS = "mean of pairs"
 _NEARLY_ALL = 0.9
 """Raters are crossed if each of them judged at least this share of what was judged."""
 
@@ -109,10 +110,15 @@ def _rows_with_items(judged: Judgements, resampling: Resampling) -> Iterator[Agr
         return
     group = deletion_groups(judged.dialogue.astype(np.int64), np.random.default_rng(0))
     plain = replace(resampling, n_replicates=0, rng=np.random.default_rng(0))
-    without = [_rows(judged.only(group != number), plain) for number in range(int(group.max()) + 1)]
+    without = [
+        _rows(judged.only(group != number), plain, of_pairs=False) for number in range(int(group.max()) + 1)
+    ]
     # one row at a time: who wants the first only need not wait for the others
-    for row, *others in zip(_rows(judged, resampling), *without, strict=True):
-        yield _widened(row, np.array([other.value for other in others]), resampling.confidence)
+    for row in _rows(judged, resampling, group):
+        if row.form.startswith(_MEAN_OF_PAIRS):
+            yield row
+        else:
+            yield _widened(row, np.array([next(rows).value for rows in without]), resampling.confidence)
 
 
 def _widened(row: AgreementRow, without: Floats, confidence: float) -> AgreementRow:
@@ -134,7 +140,10 @@ def _widened(row: AgreementRow, without: Floats, confidence: float) -> Agreement
     )
 
 
-def _rows(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
+def _rows(
+    judged: Judgements, resampling: Resampling, group: Ints | None = None, *, of_pairs: bool = True
+) -> Iterator[AgreementRow]:
+    """`of_pairs`: means over pairs of raters, too; their intervals leave out each `group` of judgements."""
     level = judged.treatment.level
     if judged.treatment.kind == "number" and level != "nominal":
         yield from _icc_rows(judged, resampling)
@@ -146,7 +155,8 @@ def _rows(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
     else:
         yield _alpha_row(judged, judged.score, "nominal", "nominal", resampling)
         yield _fleiss_row(judged, resampling)
-    yield from _cohen_rows(judged, level, resampling)
+    if of_pairs or len(judged.raters) == 2:
+        yield from _cohen_rows(judged, level, resampling, group)
     if judged.treatment.kind == "boxes":
         for option in judged.treatment.options:
             ticked = judged.ticked(option).astype(np.float64)
@@ -188,7 +198,9 @@ def _fleiss_row(judged: Judgements, resampling: Resampling) -> AgreementRow:
     return row
 
 
-def _cohen_rows(judged: Judgements, level: Level, resampling: Resampling) -> Iterator[AgreementRow]:
+def _cohen_rows(
+    judged: Judgements, level: Level, resampling: Resampling, group: Ints | None
+) -> Iterator[AgreementRow]:
     """Cohen's kappa of two raters; with more of them the mean over every two."""
     if len(judged.raters) < 2 or level in ("interval", "ratio"):
         return
@@ -196,7 +208,7 @@ def _cohen_rows(judged: Judgements, level: Level, resampling: Resampling) -> Ite
     if level == "ordinal":
         forms |= {"linear": "linear weights", "quadratic": "quadratic weights"}
     if len(judged.raters) > 2:
-        yield from _rows_of_pairs(judged, forms, resampling)
+        yield from _rows_of_pairs(judged, forms, resampling, group)
         return
     pair = np.full((judged.n_units, 2), np.nan)
     pair[judged.unit, judged.rater] = judged.score
@@ -206,15 +218,18 @@ def _cohen_rows(judged: Judgements, level: Level, resampling: Resampling) -> Ite
 
 
 def _rows_of_pairs(
-    judged: Judgements, forms: dict[Weights, str], resampling: Resampling
+    judged: Judgements, forms: dict[Weights, str], resampling: Resampling, group: Ints | None
 ) -> Iterator[AgreementRow]:
     busiest = busiest_raters(judged)
     is_busy = np.zeros(len(judged.raters), dtype=bool)
     is_busy[busiest] = True
     rows = is_busy[judged.rater]
     unit, rater, score = judged.unit[rows], judged.rater[rows], judged.score[rows]
+    groups = None if group is None else group[rows]
     for weights, form in forms.items():
-        result = pairwise_kappa(unit, rater, score, weights=weights, confidence=resampling.confidence)
+        result = pairwise_kappa(
+            unit, rater, score, weights=weights, confidence=resampling.confidence, group=groups
+        )
         notes = result.notes
         if len(busiest) < len(judged.raters):
             notes = (f"pairs of the {len(busiest)} raters with most ratings", *notes)
@@ -222,8 +237,9 @@ def _rows_of_pairs(
             lowest, highest = np.nanmin(result.values), np.nanmax(result.values)
             pairs = f"{result.values.size} pairs of raters, {form}"
             notes = (f"Cohen kappa of {pairs}: {show_fixed(lowest)} to {show_fixed(highest)}", *notes)
-        row = _row(judged, "Cohen kappa", f"mean of pairs, {form}", result, _NORMAL)
-        yield replace(row, n_raters=result.n_raters, notes=notes)
+        row = _row(judged, "Cohen kappa", f"{_MEAN_OF_PAIRS}, {form}", result, _NORMAL)
+        row = replace(row, n_raters=result.n_raters, notes=notes)
+        yield row if group is None else _widened(row, result.without, resampling.confidence)
 
 
 def _row(

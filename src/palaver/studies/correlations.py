@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palaver.statistics.clusters import FEWEST_RATERS
-from palaver.statistics.correlation import CorrelationResult, Method, coefficient, correlate
+from palaver.statistics.correlation import (
+    CorrelationResult,
+    Method,
+    coefficient,
+    correlate,
+    prepare,
+    prepared_coefficient,
+)
 from palaver.statistics.jackknife import Deletions, deletion_groups, jackknife_interval, jackknife_p
 from palaver.studies.intervals import MOST_RATINGS
 from palaver.studies.judgements import Floats, Ints, Judgements, Key, contexts_of, shared_codes
@@ -37,7 +44,7 @@ def correlate_criteria(
     if len(judged) < 2:
         return
     for over, keys in _OVER.items():
-        criteria = _points(judged, keys)
+        criteria = _points(judged, keys, method)
         for one, other in combinations(criteria, 2):
             shared, left, right = np.intersect1d(
                 one.cell, other.cell, assume_unique=True, return_indices=True
@@ -71,10 +78,13 @@ class _Points:
     """Ascending."""
     mean: Floats
     without: dict[str, list[Floats]]
-    """Dialogues, raters or crossings -> the means without each group of them, where there are several."""
+    """Dialogues, raters or crossings -> the means without each group of them, where there are several.
+
+    Of a criterion with many others: what correlations need of them is found once (`correlation.prepare`).
+    """
 
 
-def _points(judged: Sequence[Judgements], keys: Sequence[Key]) -> list[_Points]:
+def _points(judged: Sequence[Judgements], keys: Sequence[Key], method: Method) -> list[_Points]:
     codes: dict[Key, list[Ints]] = {}
     sizes: dict[Key, int] = {}
     for key in _OVER["single ratings"]:
@@ -90,7 +100,10 @@ def _points(judged: Sequence[Judgements], keys: Sequence[Key]) -> list[_Points]:
         cell, place = np.unique(combined[i][known], return_inverse=True)
         mean = _means(place, j.score[known], cell.size)
         without = {
-            name: [mean(group[i][known] != number) for number in range(1 + max(map(np.max, group)))]
+            name: [
+                prepare(mean(group[i][known] != number), method)
+                for number in range(1 + max(map(np.max, group)))
+            ]
             for name, group in groups.items()
         }
         points.append(_Points(j.criterion, cell, mean(np.ones(place.size, dtype=bool)), without))
@@ -129,17 +142,19 @@ def _clustered(
     result: CorrelationResult, one: _Points, other: _Points, left: Ints, right: Ints
 ) -> CorrelationResult:
     """The wider of two intervals, and the larger p."""
+    if one.without and abs(result.value) == 1:  # all orders of whole dialogues, where these are few
+        n_dialogues = len(one.without["dialogues"])
+        return replace(result, p=max(result.p, min(1.0, 2 / math.factorial(n_dialogues))))
     if not one.without or math.isnan(result.low):
         return result
-    values = {
-        name: np.array(
-            [
-                coefficient(x[left], y[right], result.method)
-                for x, y in zip(one.without[name], other.without[name], strict=True)
-            ]
-        )
-        for name in one.without
-    }
+    is_whole = left.size == one.cell.size == other.cell.size
+
+    def without(x: Floats, y: Floats) -> float:
+        if is_whole:
+            return prepared_coefficient(x, y, result.method)
+        return coefficient(x[left], y[right], result.method)
+
+    values = {name: np.array([*map(without, one.without[name], other.without[name])]) for name in one.without}
     deletions = Deletions(**values)
     interval = jackknife_interval(result.value, deletions, scale="correlation", confidence=result.confidence)
     if math.isnan(interval.low):
