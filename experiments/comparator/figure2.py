@@ -1,6 +1,7 @@
 """Figure 2 (Liang et al. 2020) on real ratings, and its rating study: docs/results/comparator.md.
 
-    python experiments/comparator/figure2.py --data DATA --out docs/images/removal.svg
+    python experiments/comparator/figure2.py --data DATA --out docs/images/removal.svg \
+        --results docs/results/comparator-removal.json
 
 Accuracy of KNN regressors in the encoder's space as the ratings of least Shapley value are taken away, and
 as any are. Values come from the pairs of one half of the raters, accuracy from those of the other half:
@@ -11,18 +12,32 @@ arrays.npz, else MiniLM's before any training.
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from palaver.comparator.cmade.removal import figure2, halves
-from palaver.comparator.cmade.shapley import pair_values
-from palaver.comparator.rating_study import study_ratings
-from palaver.comparator.reading import read_pairs, read_rated
-from palaver.comparator.training_data import RatedDialogues
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
+from benchmarks.harness import machine  # noqa: E402
+
+from palaver.comparator.cmade.removal import figure2, halves  # noqa: E402
+from palaver.comparator.cmade.shapley import pair_values  # noqa: E402
+from palaver.comparator.rating_study import study_ratings  # noqa: E402
+from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
+from palaver.comparator.training_data import RatedDialogues  # noqa: E402
+from palaver.schema.run import plain  # noqa: E402
+
+SHARES = (0, 0.25, 0.5, 0.75)
+"""Of the ratings removed, for which accuracies are told."""
+TOLD = (1, 10, 50, 100)
+"""Neighbours for which they are."""
 COLOURS = {"ink": "#1c1e20", "muted": "#5b6168", "line": "#d4d7da"}
 
 
@@ -52,6 +67,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("PALAVER_DATA", "../shared/data")))
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--results", type=Path, help="write the figures to this file, too")
     parser.add_argument("--arrays", type=Path)
     parser.add_argument("--encoder", default="")
     parser.add_argument("--seed", type=int, default=0)
@@ -60,22 +76,44 @@ def main() -> None:
     ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")
     dev = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
     pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dev.index)
-    for name in ("reliable_eval.train", "convai2_rated", "convai2017_humanbot"):
-        print(name, study_ratings(read_rated(folder / f"{name}.jsonl.gz").values))
+    studies = {
+        name: asdict(study_ratings(read_rated(folder / f"{name}.jsonl.gz").values))
+        for name in ("reliable_eval.train", "convai2_rated", "convai2017_humanbot")
+    }
     train, held = spaces(given, ratings, dev)
     one, other = halves(pairs, dev.codes("rater")[pairs.first], given.seed)
     values = pair_values(train, ratings.values, held, one, k=50)
     curves = figure2(train, ratings.values, values, held, other, rng=given.seed)
-    for share in (0, 0.25, 0.5, 0.75):
-        step = int(np.abs(curves.removed - share * len(ratings)).argmin())
-        told = ", ".join(
-            f"K={k}: {by_value:.3f} (random {at_random:.3f})"
-            for k, by_value, at_random in zip(
-                curves.ks, curves.by_value[step], curves.at_random[:, step].mean(axis=0), strict=True
-            )
-            if k in (1, 10, 50, 100)
-        )
-        print(f"{curves.removed[step]:>5} of {len(ratings)} removed: {told}")
+    steps = [int(np.abs(curves.removed - share * len(ratings)).argmin()) for share in SHARES]
+    record = {
+        "command": "python experiments/comparator/figure2.py --data DATA --out docs/images/removal.svg "
+        "--results docs/results/comparator-removal.json",
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": machine(),
+        "seed": given.seed,
+        "data": {"ratings": ratings.digest, "pairs": pairs.digest},
+        "n_pairs_of_values": len(one),
+        "n_pairs_of_accuracy": len(other),
+        "n_ratings": len(ratings),
+        "removed": [
+            {
+                "n": int(curves.removed[step]),
+                "by_value": {
+                    k: float(curves.by_value[step, i]) for i, k in enumerate(curves.ks) if k in TOLD
+                },
+                "at_random": {
+                    k: float(curves.at_random[:, step, i].mean())
+                    for i, k in enumerate(curves.ks)
+                    if k in TOLD
+                },
+            }
+            for step in steps
+        ],
+        "ratings": studies,
+    }
+    print(json.dumps(plain(record), indent=1))
+    if given.results is not None:
+        given.results.write_text(json.dumps(plain(record), indent=1) + "\n", encoding="utf-8")
     from palaver.drawing import standalone
     from palaver.reports.compare_figures import removal_plot
 

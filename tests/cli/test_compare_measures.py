@@ -116,6 +116,10 @@ def test_evaluate_says_what_is_wrong(palaver: Any, tmp_path: Path) -> None:
     ran = palaver(*command, "pairs.jsonl")
     assert ran.code == 0, ran.err
     assert "not every pair has a rater" in ran.out
+    write(tmp_path / "rated.jsonl", [row | {"rating": 1 + i % 5} for i, row in enumerate(responses())])
+    ran = palaver(*command, "pairs.jsonl", "--other-source", "rated.jsonl")
+    assert ran.code == 1
+    assert "18 of the 18 dialogues from elsewhere are measured, too" in ran.err
 
 
 def test_ratings_that_people_left(palaver: Any, tmp_path: Path) -> None:
