@@ -84,6 +84,7 @@ def main() -> None:
     one, other = halves(pairs, dev.codes("rater")[pairs.first], given.seed)
     values = pair_values(train, ratings.values, held, one, k=50)
     curves = figure2(train, ratings.values, values, held, other, rng=given.seed)
+    told = {int(k): i for i, k in enumerate(curves.ks) if k in TOLD}
     steps = [int(np.abs(curves.removed - share * len(ratings)).argmin()) for share in SHARES]
     record = {
         "command": "python experiments/comparator/figure2.py --data DATA --out docs/images/removal.svg "
@@ -98,14 +99,8 @@ def main() -> None:
         "removed": [
             {
                 "n": int(curves.removed[step]),
-                "by_value": {
-                    k: float(curves.by_value[step, i]) for i, k in enumerate(curves.ks) if k in TOLD
-                },
-                "at_random": {
-                    k: float(curves.at_random[:, step, i].mean())
-                    for i, k in enumerate(curves.ks)
-                    if k in TOLD
-                },
+                "by_value": {k: float(curves.by_value[step, i]) for k, i in told.items()},
+                "at_random": {k: float(curves.at_random[:, step, i].mean()) for k, i in told.items()},
             }
             for step in steps
         ],

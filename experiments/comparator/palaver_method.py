@@ -1,7 +1,7 @@
 """The method `palaver` on real ratings, what each of its parts is worth, and how well it cleans.
 
-    python experiments/comparator/palaver_method.py --data DATA --out runs/palaver-method
-    python experiments/comparator/palaver_method.py --data DATA --out runs/palaver-method --fine-tune
+    python experiments/comparator/palaver_method.py --data DATA --out OUT --ablations --results RESULTS
+    python experiments/comparator/palaver_method.py --data DATA --out OUT --fine-tune
 
 DATA holds the folder `rated`. Every choice of the method was made on held-out raters of the training ratings;
 the development pairs fix one number, the unit of the scores. The mark of quality control (`passed_qc`) is
@@ -17,17 +17,20 @@ import json
 import os
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "src")]
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "src"), str(HERE.parents[1])]
 
 import plain_kernels  # noqa: E402
 
 plain_kernels.use_where_needed()
+
+from benchmarks.harness import machine  # noqa: E402
 
 from palaver.comparator import method  # noqa: E402
 from palaver.comparator.cleaning import clean  # noqa: E402
@@ -197,6 +200,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("PALAVER_DATA", "../shared/data")))
     parser.add_argument("--out", type=Path, default=Path("runs/palaver-method"))
+    parser.add_argument("--results", type=Path, help="the file of figures; without it OUT/results.json")
     parser.add_argument("--encoder", default="", help="folder of MiniLM, or of another encoder")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
@@ -234,6 +238,12 @@ def main() -> None:
     difference = together[pairs.first] - together[pairs.second]
     unit = log_odds_unit(difference, pairs.label.astype(float))
     result: dict[str, Any] = {
+        "command": "python experiments/comparator/palaver_method.py --data DATA --out OUT"
+        f"{' --ablations' if given.ablations else ''}{' --fine-tune' if given.fine_tune else ''}"
+        " --results docs/results/comparator-method.json",
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": machine(),
+        "data": {"ratings": ratings.digest, "pairs": pairs.digest},
         "runs": runs,
         "accuracy_mean": float(np.mean([r["on_pairs"]["accuracy"] for r in runs])),
         "accuracy_sd": float(np.std([r["on_pairs"]["accuracy"] for r in runs], ddof=1)) if runs[1:] else None,
@@ -254,7 +264,8 @@ def main() -> None:
         result["networks"] = [evaluate_pairs(on_dev, pairs).accuracy for _, on_dev in nets]
         print("networks alone, development:", result["networks"])
         result["joined"] = join(trained, nets, ratings, pairs)
-    (given.out / "results.json").write_text(json.dumps(result, indent=1))
+    target = given.results or given.out / "results.json"
+    target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

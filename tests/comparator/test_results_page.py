@@ -235,6 +235,62 @@ def test_the_page_quotes_what_a_second_source_brings() -> None:
     assert f"{record['n_unnamed']:,} dialogues whose bot nobody named" in text
 
 
+def test_the_page_quotes_what_the_parts_are_worth() -> None:
+    page, method = read_page("comparator"), read_results("comparator-method")
+    assert table_rows(page, "| what is left out |") == [
+        [
+            row["part"] if row["part"] != "all" else "nothing",
+            *(decimals(row[on], 3) for on in ("held_out", "development")),
+        ]
+        for row in method["ablations"]
+    ]
+    parts = {row["part"]: row["held_out"] for row in method["ablations"]}
+    text = " ".join(page.split())
+    assert f"without it {decimals(parts['all'] - parts['raters unknown'], 3)} of the held-out pairs" in text
+    runs = method["runs"]
+    for values in (
+        [run["on_pairs"]["accuracy"] for run in runs],
+        [run["on_ratings"]["accuracy"] for run in runs],
+        [run["auc"] for run in runs],
+    ):
+        first, second, third = (decimals(value, 3) for value in values)
+        assert f"{first}, {second} and {third}" in text
+
+
+def test_the_page_quotes_how_people_rate() -> None:
+    ratings = read_results("comparator-removal")["ratings"]
+    rows = [row[1:] for row in table_rows(read_page("comparator"), "| | n | at the bottom |")]
+    assert rows == [
+        [
+            f"{of['n']:,}",
+            *(f"{of[end]:.1%}" if of["binned"] else f"{of[end]:.0%}" for end in ("bottom", "top")),
+            "yes" if of["j_shaped"] else "no",
+        ]
+        for of in ratings.values()
+    ]
+
+
+def test_the_page_quotes_figure_2() -> None:
+    page, removal = " ".join(read_page("comparator").split()), read_results("comparator-removal")
+    assert f"half of the raters ({removal['n_pairs_of_values']}), accuracy on" in page
+    assert f"the others' ({removal['n_pairs_of_accuracy']})" in page
+    whole, quarter = removal["removed"][:2]
+    assert f"With {quarter['n']} of {removal['n_ratings']:,} ratings gone" in page
+
+    def shown(k: str) -> list[str]:
+        return [
+            decimals(value, 3)
+            for value in (quarter["by_value"][k], whole["by_value"][k], quarter["at_random"][k])
+        ]
+
+    gone, every, random = shown("50")
+    assert (
+        f"accuracy is {gone} for K = 50, against {every} with all and {random} with as many removed" in page
+    )
+    gone, every, random = shown("1")
+    assert f"for K = 1 {gone}, {every} and {random}." in page
+
+
 def test_the_page_quotes_what_finds_bad_ratings() -> None:
     page, cleaning = read_page("comparator"), read_results("comparator-cleaning")
     reliable, convai2 = cleaning["reliable_eval"], cleaning["convai2"]
