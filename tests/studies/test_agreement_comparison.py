@@ -85,3 +85,11 @@ def test_items_of_one_context_are_drawn_together() -> None:
     )
     assert together.n_items_a == together.n_shared == once.n_items_a == 40
     assert together.high - together.low > 0.8 * (once.high - once.low)
+
+
+def test_few_items_are_noted() -> None:
+    pair = [pl.DataFrame(ratings(noise, seed, criteria="q")) for noise, seed in ((4, 1), (8, 2))]
+    for n_items, noted in ((19, True), (20, False)):
+        few = [frame.filter(pl.col("item").str.slice(1).cast(int) < n_items) for frame in pair]
+        [row] = [row for row in compare_agreement(*few, n_replicates=50).differences if row.headline]
+        assert any(note.startswith("fewer than 20 items") for note in row.notes) is noted

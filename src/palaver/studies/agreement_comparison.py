@@ -16,7 +16,7 @@ from palaver.schema.run import RunResult
 from palaver.statistics.icc_difference import IccDifference, RatedOutputs, compare_icc
 from palaver.statistics.significance import holm
 from palaver.studies.agreement import RaterDesign
-from palaver.studies.analyse import PACKAGES, check_settings
+from palaver.studies.analyse import FEW_ITEMS, PACKAGES, check_settings
 from palaver.studies.judgements import Judgements, contexts_of, judgements_of, shared_codes
 from palaver.studies.ratings import RatingTable, as_rating_table
 from palaver.tabular import columns_of, few
@@ -165,6 +165,8 @@ def _compare(
         notes.append("the designs have no item in common: easy items may pass for agreement")
     elif average.n_shared < max(average.n_items_a, average.n_items_b):
         notes.append(f"{count_of(average.n_shared, 'item')} in common, the others are drawn apart")
+    if min(average.n_items_a, average.n_items_b) < FEW_ITEMS:
+        notes.append(f"fewer than {FEW_ITEMS} items: equal designs come out different too often")
     for result in (single, average):
         quoted = result is (single if unequal else average)
         yield _row(result, judged, designs, quoted, notes)
