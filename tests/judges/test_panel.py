@@ -127,7 +127,7 @@ def test_the_comparator_marks_what_it_was_trained_on(monkeypatch: pytest.MonkeyP
     known = Dialogue(id="1", turns=turns, labels={"system": "a"})
     other = known.model_copy(update={"id": "2", "turns": (*turns[:1], Turn(speaker="system", text="No"))})
     scorer = SimpleNamespace(
-        trained_on={dialogue_digest(known)}, signature="c", notes=(),
+        trained_on={dialogue_digest(known)}, signature="c", notes=(), doubts=lambda dialogue: [],
         score=lambda dialogues: SimpleNamespace(score=np.zeros(len(dialogues))),
     )  # fmt: skip
     monkeypatch.setattr("palaver.judges.comparator.load_scorer", lambda which, device: scorer)
