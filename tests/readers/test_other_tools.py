@@ -587,6 +587,23 @@ def test_messages_of_a_help_desk(tmp_path: Path) -> None:
     assert second.id == "8"
 
 
+@pytest.mark.parametrize(
+    ("column", "inside", "outside"), [("Public", "False", "True"), ("internal", "true", "")]
+)
+def test_notes_that_a_help_desk_keeps_to_itself(
+    column: str, inside: str, outside: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "tickets.csv"
+    path.write_text(
+        f"Ticket ID,Author role,{column},Comment\n7,end-user,{outside},Hi.\n7,agent,{inside},Rude again.\n"
+        f"7,agent,{outside},Hello.\n"
+    )
+    reader = read_dialogues(path)
+    (dialogue,) = reader
+    assert [turn.text for turn in dialogue.turns] == ["Hi.", "Hello."]
+    assert reader.tally["internal notes of a help desk, left out"] == 1
+
+
 def test_messages_of_mixed_dialogues_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "tickets.csv"
     path.write_text(

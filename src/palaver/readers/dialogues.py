@@ -57,6 +57,7 @@ from palaver.readers.turn_rows import (
     add_exchange,
     add_turn,
     is_exchange,
+    is_internal,
     is_turn_row,
     with_plain_names,
     write_csv,
@@ -158,6 +159,9 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
             try:
                 row = _opened(row)
                 if is_turn_row(row):
+                    if is_internal(row):
+                        self._tally["internal notes of a help desk, left out"] += 1
+                        continue
                     draft = add_turn(current, number, row)
                 elif is_exchange(row):
                     draft = add_exchange(current, number, row, self._tally)

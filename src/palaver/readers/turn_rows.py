@@ -36,8 +36,10 @@ _DIALOGUE_KEYS = (
     *("dialogue", *ID_KEYS[1:], "dialog", "conversation"),
     *("session_id", "thread_id", "chat_id", "ticket_id"),
 )
+_INTERNAL = {"public": "false", "is_public": "false", "internal": "true", "is_internal": "true"}
+"""Columns of help desks, and what they say of a message that nobody outside has seen."""
 _COLUMNS_OF_TURNS = frozenset(
-    (*_DIALOGUE_KEYS, *SPEAKER_KEYS, *TEXT_KEYS, *FIELDS["system"], *FIELDS["rating"])
+    (*_DIALOGUE_KEYS, *SPEAKER_KEYS, *TEXT_KEYS, *FIELDS["system"], *FIELDS["rating"], *_INTERNAL)
 )
 _OF_DIALOGUES = (*FIELDS, "split")
 """Further columns about the whole dialogue, where all its rows that are not empty agree."""
@@ -114,6 +116,12 @@ def is_turn_row(row: Any) -> bool:
         return False
     # A whole dialogue may well have a summary called `text`, and a table has its turns as JSON text.
     return turn_list(row) is None and not any(_holds_turns(row[name]) for name in row if name != text)
+
+
+def is_internal(row: dict[str, Any]) -> bool:
+    """Whether a row is a note that a help desk kept to itself."""
+    cells = ((str(row.get(name)).strip().lower(), value) for name, value in _INTERNAL.items())
+    return "turn" not in row and any(cell == value for cell, value in cells)
 
 
 def _has_content(row: dict[str, Any]) -> bool:
