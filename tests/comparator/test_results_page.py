@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.results_pages import RESULTS, decimals, interval, read_page, read_results, table_rows
 
 from palaver.comparator.scorer import load_scorer
@@ -128,11 +130,12 @@ def test_the_page_quotes_the_rows_of_cmade() -> None:
     from palaver.comparator.cmade.presets import PRESETS
 
     columns = ((2e-5, "all", 0), (5e-5, "all", 0), (2e-4, "all", 0), (5e-5, "system", 0), (5e-5, "all", 4))
-    of_settings = {}
+    of_settings: dict[tuple[float, str, int], dict[str, Any]] = {}
     for table in read_results("comparator-cmade")["tables"]:
         settings = table["settings"]
         key = settings["training"]["learning_rate"], settings["within"], settings["frozen_layers"]
-        of_settings[key] = {row["preset"]: row for row in table["rows"] if row["n_seeds"]}
+        rows = {row["preset"]: row for row in table["rows"] if row["n_seeds"]}
+        of_settings[key] = of_settings.get(key, {}) | rows
     assert set(of_settings) == set(columns)
     expected = []
     for name, preset in PRESETS.items():
