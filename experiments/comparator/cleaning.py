@@ -33,7 +33,7 @@ import plain_kernels  # noqa: E402
 
 plain_kernels.use_where_needed()
 
-from record import head_of, parser_of  # noqa: E402
+from record import GAP, head_of, parser_of  # noqa: E402
 
 from palaver.comparator.cleaning import clean  # noqa: E402
 from palaver.comparator.cmade.shapley import pair_values  # noqa: E402
@@ -50,8 +50,6 @@ FEWEST = 3
 """Ratings of a user whose ratings may be planted, and among whom they are looked for."""
 PART = 1 / 3
 N_PAIRS = 700
-GAP = 1.5
-"""Ratings of 1 to 5 that lie further apart make a compared pair."""
 TRUST = "trust in the rater"
 OWN_SPREAD = "trivial: the rater's own spread is small"
 QUICK = MethodSettings(heads=1, trees=0)

@@ -11,6 +11,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 TIERS = (("D", "D_p", "E", "E_p"), ("A", "A_p", "B", "B_p", "C", "C_p"))
 """The bots of Reliable-Eval that are of like quality."""
+GAP = 1.5
+"""Ratings of ConvAI2, 1 to 5, that lie further apart than this make a pair."""
 
 
 def parser_of(about: str | None) -> argparse.ArgumentParser:

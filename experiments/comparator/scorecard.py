@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from benchmarks.harness import machine  # noqa: E402
-from record import TIERS  # noqa: E402
+from record import GAP, TIERS  # noqa: E402
 
 from palaver.comparator.evaluation import evaluate_differences  # noqa: E402
 from palaver.comparator.left_out import left_out_scores  # noqa: E402
@@ -34,9 +34,6 @@ from palaver.comparator.scorecard import UNSEEN_SYSTEMS, evaluate_comparator  # 
 from palaver.comparator.scorer import JoinedScorer, PalaverScorer, Scorer, load_scorer  # noqa: E402
 from palaver.comparator.training_data import Pairs, RatedDialogues, load_arrays  # noqa: E402
 from palaver.schema.run import plain, record_run  # noqa: E402
-
-GAP = 1.5
-"""Ratings of ConvAI2, 1 to 5, that lie further apart than this make a pair."""
 
 
 def unseen_systems(ratings: RatedDialogues, dev: RatedDialogues) -> Any:

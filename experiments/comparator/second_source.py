@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src")]
 
-from record import head_of, parser_of  # noqa: E402
+from record import GAP, head_of, parser_of  # noqa: E402
 from within_tier import gain_over_raters, in_one_tier  # noqa: E402
 
 from palaver.comparator.evaluation import evaluate_differences  # noqa: E402
@@ -49,8 +49,6 @@ SOURCES = {
     "Reliable-Eval and ConvAI 2017": ("reliable", "convai2017"),
     "ConvAI 2017": ("convai2017",),
 }
-GAP = 1.5
-"""Ratings of ConvAI2, 1 to 5, that lie further apart than this make a pair."""
 
 
 class Measured(NamedTuple):

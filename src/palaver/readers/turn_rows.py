@@ -120,8 +120,9 @@ def is_turn_row(row: Any) -> bool:
 
 def is_internal(row: dict[str, Any]) -> bool:
     """Whether a row is a note that a help desk kept to itself."""
-    cells = ((str(row.get(name)).strip().lower(), value) for name, value in _INTERNAL.items())
-    return "turn" not in row and any(cell == value for cell, value in cells)
+    if "turn" in row:  # numbered turns have no gaps
+        return False
+    return any(str(row.get(name)).strip().lower() == mark for name, mark in _INTERNAL.items())
 
 
 def _has_content(row: dict[str, Any]) -> bool:
