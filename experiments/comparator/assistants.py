@@ -29,7 +29,13 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 from benchmarks.harness import machine  # noqa: E402
 
 from palaver.comparator.evaluation import evaluate_differences  # noqa: E402
-from palaver.comparator.scorer import JoinedScorer, is_english, load_scorer  # noqa: E402
+from palaver.comparator.scorer import (  # noqa: E402
+    LANGUAGE_MODEL,
+    RATER_MODEL,
+    JoinedScorer,
+    is_english,
+    load_scorer,
+)
 from palaver.files import sha256_of  # noqa: E402
 from palaver.readers.rows import RowFile  # noqa: E402
 from palaver.schema import Dialogue, Turn  # noqa: E402
@@ -38,6 +44,11 @@ Floats = NDArray[np.float64]
 CLEAR = 0.75
 """The share of the verdicts that agree on a clear pair."""
 FILES = ("questions", "answers", "pairwise")
+SHARES = {
+    "a_first": {"A": 1.0, "B": 0.0, "tie": 0.5},
+    "b_first": {"A": 0.0, "B": 1.0, "tie": 0.5},
+}
+"""The order in which a pair was shown -> the place that won -> how much of the verdict is for `a`."""
 
 
 def read_rows(path: Path) -> list[Any]:
@@ -46,9 +57,7 @@ def read_rows(path: Path) -> list[Any]:
 
 def share_of_first(verdict: dict[str, Any]) -> list[float]:
     """For each order, how much of the verdict is for `a`; what could not be read is left out."""
-    places = {"a_first": {"A": 1.0, "B": 0.0}, "b_first": {"A": 0.0, "B": 1.0}}
-    shares = [of | {"tie": 0.5} for of in places.values()]
-    return [share[verdict[o]] for o, share in zip(places, shares, strict=True) if verdict[o] in share]
+    return [share[verdict[order]] for order, share in SHARES.items() if verdict[order] in share]
 
 
 def main() -> None:
@@ -93,7 +102,9 @@ def main() -> None:
     dialogues = list(answers.values())
     scorer = load_scorer()
     assert isinstance(scorer, JoinedScorer)
-    values = {scorer.name: scorer.score(dialogues).score, **scorer.scores_of_parts(dialogues)}
+    parts, weights = scorer.scores_of_parts(dialogues), scorer.weights
+    joined = weights.raters * parts[RATER_MODEL] + weights.language * parts[LANGUAGE_MODEL]
+    values = {scorer.name: joined, **parts}
     lengths = [sum(len(t.text) for t in d.turns if t.speaker == "system") for d in dialogues]
     values["longer wins"] = np.array(lengths, float)
     differences = {name: of[first] - of[second] for name, of in values.items()}
