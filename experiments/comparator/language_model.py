@@ -3,10 +3,10 @@
     python experiments/comparator/language_model.py PREPARED.npz PLAN --base BASE --out OUT [--processes 3]
 
 PREPARED is what language_model_data.py wrote. A PLAN names runs, see `plan`: `shapes` tries shapes on two of
-the four quarters of raters, `final` holds each quarter out once and then learns from all with three seeds,
+the four quarters of raters, `pairs` learns from minimal pairs alone, `final` holds each quarter out once and then learns from all with three seeds,
 `systems` leaves each system out once, `groups` leaves them out in three groups. Each run learns the ratings,
 centred within a sitting, and their seven criteria; which of two dialogues of one sitting is better; and which
-side of a minimal pair. It needs torch, transformers and numpy only, and writes NAME.json, NAME.npz (what it
+side of a minimal pair. With --begin it goes on from the adapter that `pairs` wrote. It needs torch, transformers and numpy only, and writes NAME.json, NAME.npz (what it
 says of the dialogues) and, where it learnt from all raters, NAME.safetensors as soon as the run is done. Runs
 that are there are not run again.
 """
@@ -59,6 +59,8 @@ class TrainingSettings:
     tier_share: float = 0.0
     """How much more a pair of dialogues of one tier of bots counts."""
     pair_share: float = 0.75
+    passes: int = 0
+    """Over the minimal pairs alone; nothing else is learnt from then."""
     other_share: float = 0.25
     """The weight of a rating of ConvAI 2017 beside one of Reliable-Eval."""
     warm_up: float = 0.1
@@ -127,6 +129,9 @@ def plan(name: str, shape: str, systems: list[str]) -> list[Run]:
     chosen = SHAPES[shape]
     if name == "shapes":
         return [tried.run(f"{s}.fold-{k}", fold=k) for s, tried in SHAPES.items() for k in (0, 1)]
+    if name == "pairs":
+        alone = replace(chosen.settings, passes=4, pairs=256, dropout=0.1)
+        return [Run(f"{shape}.pairs", AdapterSettings(layers=chosen.layers), chosen.likelihood, alone)]
     if name == "final":
         folds = [chosen.run(f"{shape}.fold-{k}", fold=k) for k in range(FOLDS)]
         return folds + [chosen.run(f"{shape}.seed-{k}", seed=k) for k in range(3)]
@@ -134,7 +139,7 @@ def plan(name: str, shape: str, systems: list[str]) -> list[Run]:
         return [chosen.run(f"{shape}.without-{s}", without=(s,)) for s in systems]
     if name == "groups":
         return [chosen.run(f"{shape}.without-{'+'.join(group)}", without=group) for group in GROUPS]
-    raise SystemExit(f"there is no plan {name}; there are: shapes, final, systems, groups")
+    raise SystemExit(f"there is no plan {name}; there are: shapes, pairs, final, systems, groups")
 
 
 class Trainer:
@@ -178,6 +183,10 @@ class Trainer:
         n_inputs = 2 * self.network.width + (N_LIKELIHOODS if run.likelihood else 0)
         adapter["head.weight"] = torch.zeros(run.shape.outputs, n_inputs, device=self.device).requires_grad_()
         adapter["head.bias"] = torch.zeros(run.shape.outputs, device=self.device).requires_grad_()
+        if self.given.begin is not None:
+            with np.load(self.given.begin) as file, torch.no_grad():
+                for name, array in adapter.items():
+                    array.copy_(torch.from_numpy(file[name]))
         return adapter
 
     def merged(self, run: Run, adapter: dict[str, Any]) -> dict[str, Any]:
@@ -219,6 +228,39 @@ class Trainer:
             for place, own, length in zip(places, states, lengths, strict=True):
                 self.lower[place] = own[:length].clone()
         return self.torch.nn.utils.rnn.pad_sequence([self.lower[place] for place in places], batch_first=True)
+
+    def fit_pairs(self, run: Run) -> tuple[dict[str, Any], dict[str, float]]:
+        """Learn from the minimal pairs alone."""
+        torch, s = self.torch, run.settings
+        rng = np.random.default_rng(run.seed)
+        adapter = self.begin(run)
+        n_pairs = self.sizes["pairs"] // 2
+        n_steps = self.given.steps or s.passes * n_pairs // s.pairs
+        optimiser = torch.optim.AdamW(adapter.values(), lr=s.learning_rate, weight_decay=0.01)
+        began, total = time.time(), torch.zeros((), device=self.device)
+        self.training = True
+        order: list[int] = []
+        for step in range(n_steps):
+            if len(order) < s.pairs:
+                order += rng.permutation(n_pairs).tolist()
+            drawn, order = np.array(order[: s.pairs]), order[s.pairs :]
+            sides = self.begins["pairs"] + np.stack([2 * drawn, 2 * drawn + 1], 1).ravel()
+            told = self.outputs(sides, run, adapter, self.merged(run, adapter))
+            loss = torch.nn.functional.softplus(-2 * (told[0::2, 0] - told[1::2, 0])).mean()
+            warm = (step + 1) / max(1, s.warm_up * n_steps)
+            optimiser.param_groups[0]["lr"] = s.learning_rate * min(
+                warm, 0.5 * (1 + math.cos(math.pi * step / n_steps))
+            )
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(list(adapter.values()), 1.0)
+            optimiser.step()
+            total += loss.detach()
+        self.training = False
+        arrays = {name: array.detach().float().cpu().numpy() for name, array in adapter.items()}
+        np.savez(self.given.out / f"{run.name}.adapter.npz", **arrays)
+        seconds = round(time.time() - began, 1)
+        return adapter, {"pair": round(float(total) / n_steps, 4), "steps": n_steps, "seconds": seconds}
 
     def fit(self, run: Run) -> tuple[dict[str, Any], dict[str, float]]:
         """Learn from the ratings of Reliable-Eval it may see, from ConvAI 2017 and from the minimal pairs."""
@@ -291,7 +333,7 @@ class Trainer:
 
     def work(self, run: Run) -> dict[str, Any]:
         """Fit and write down what the adapter says of every dialogue, and how often it is right."""
-        adapter, record = self.fit(run)
+        adapter, record = self.fit_pairs(run) if run.settings.passes else self.fit(run)
         left_alone = ("pairs", "convai2017", "convai2") if run.without else ("pairs",)
         parts = [name for name in PARTS if name not in left_alone]
         with self.torch.no_grad():
@@ -303,7 +345,8 @@ class Trainer:
         predictions = {name: told[name].astype("f2") for name in SOURCES if name in told}
         predictions |= {name: told[name][:, 0] for name in ("pairs_held_out", "audit")}
         np.savez_compressed(self.given.out / f"{run.name}.npz", **predictions)
-        if run.fold is None and not run.without and not run.likelihood and not run.settings.frozen:
+        is_final = run.fold is None and not run.without and not run.settings.passes
+        if is_final and not run.likelihood and not run.settings.frozen:
             about = {"seed": run.seed, "data": "Reliable-Eval (MIT), ConvAI 2017 (Apache-2.0), minimal pairs"}
             arrays = _by_module(adapter, self.n_layers)
             save_adapter(self.given.out / f"{run.name}.safetensors", arrays, run.shape, **about)
@@ -375,7 +418,8 @@ def train(given: argparse.Namespace) -> None:
         written = {
             "run": run.name,
             "command": "python experiments/comparator/language_model.py PREPARED.npz "
-            f"{given.plan} --shape {given.shape} --base BASE --out OUT --processes {given.processes}",
+            f"{given.plan} --shape {given.shape} --base BASE --out OUT --processes {given.processes}"
+            + (" --begin PAIRS" if given.begin else ""),
             "machine": f"{machine}, torch {torch.__version__}, {given.processes} runs at a time",
             "adapter": asdict(run.shape) | {"likelihood": run.likelihood},
             "settings": asdict(run.settings),
@@ -401,6 +445,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--shape", choices=SHAPES, default=next(iter(SHAPES)))
+    parser.add_argument("--begin", type=Path, help="the adapter that the plan `pairs` wrote")
     parser.add_argument("--processes", type=int, default=1, help="runs at a time")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--compile", action="store_true", help="torch.compile for the layers")

@@ -2,9 +2,10 @@
 
 A short part of a real conversation is spoilt in one way: the last reply comes from elsewhere or from another
 place of the same conversation, repeats an earlier one, changes a name or number that was said before, is
-scrambled, insults, says nothing, passes the question by or rambles. What real conversations do not give
-(truth, contradiction) is made of the templates in minimal_pairs.toml. None of the texts is one of `palaver
-compare audit`. A fifth of the templates and a tenth of the conversations are for measuring alone.
+scrambled, insults, says nothing, passes the question by, rambles or is curt. What real conversations do not
+give (truth, contradiction) is made of the templates in minimal_pairs.toml, long explanations of the lead
+sections of articles. None of the texts is one of `palaver compare audit`. A fifth of the templates and a tenth
+of the conversations and articles are for measuring alone.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Material:
     """What pairs are made of: parts of conversations, and whether the templates held out are used."""
 
     parts: list[Part]
+    articles: list[tuple[str, str]]
+    """What each is about, and its lead section."""
     held_out: bool
 
     def template(self, kind: str, rng: np.random.Generator) -> list[str]:
@@ -99,7 +102,24 @@ def read_material(data: Path, limit: int = 9000) -> tuple[Material, Material]:
         cut = len(own) // 10
         held_out += own[:cut]
         learnt += own[cut:]
-    return Material(learnt, False), Material(held_out, True)
+    articles = read_articles(data)
+    cut = len(articles) // 10
+    return Material(learnt, articles[cut:], False), Material(held_out, articles[:cut], True)
+
+
+def read_articles(data: Path) -> list[tuple[str, str]]:
+    """Lead sections of Wikipedia (CC BY-SA) that say at their beginning what they are about."""
+    with gzip.open(data / "topical_chat/wiki.json.gz", "rt", encoding="utf-8") as file:
+        by_kind = json.load(file)
+    articles: dict[str, str] = {}
+    for texts in by_kind.values():
+        for text in texts:
+            topic = re.match(r"((?:\w[\w'-]* ?){1,4}) (?:is|are|was|were) ", text)
+            if topic is not None:
+                articles.setdefault(
+                    topic[1].removeprefix("The ").removeprefix("An ").removeprefix("A "), text
+                )
+    return sorted(articles.items())
 
 
 def make_pairs(material: Material, n_each: int, seed: int = 0) -> list[Pair]:
@@ -225,6 +245,32 @@ def length(part: Part, material: Material, rng: np.random.Generator) -> Made:
     return turns, _with_reply(turns, _one(TEMPLATES["rambles"], rng).format(x=_topic_of(turns[-2][1])))
 
 
+def detail(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    """A reply that says something, and one that is short because it says nothing."""
+    turns = part.turns
+    if len(turns[-1][1].split()) < 10 or len(turns[-2][1].split()) < 5:
+        return None
+    return turns, _with_reply(turns, _one(TEMPLATES["curt"], rng))
+
+
+def explanation(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    """What is asked about is explained at length; or it is not, be that short or long."""
+    topic, text = material.articles[int(rng.integers(len(material.articles)))]
+    n_words = int(rng.integers(40, 200))
+    good = " ".join(text.split()[:n_words])
+    draw = rng.random()
+    if draw < 0.35:
+        bad = _one(TEMPLATES["curt"], rng)
+    elif draw < 0.55:
+        bad = _one(TEMPLATES["deferrals"], rng).format(x=topic)
+    elif draw < 0.75:
+        bad = " ".join(_one(TEMPLATES["rambles"], rng).format(x=topic) for _ in range(1 + n_words // 50))
+    else:
+        _, other = material.articles[int(rng.integers(len(material.articles)))]
+        bad = " ".join(other.split()[:n_words])
+    return _asked(part.turns, _one(TEMPLATES["explain"], rng).format(x=topic), good, bad, rng)
+
+
 def silence(part: Part, material: Material, rng: np.random.Generator) -> Made:
     turns = part.turns
     return (turns, turns[:-1]) if len(turns) > 2 else None
@@ -332,6 +378,8 @@ MAKERS: dict[str, Maker] = {
     "politeness": politeness,
     "answer": answer,
     "length": length,
+    "detail": detail,
+    "explanation": explanation,
     "silence": silence,
     "truth": truth,
     "fact": fact,

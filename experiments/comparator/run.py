@@ -70,12 +70,14 @@ def settings_of(given: argparse.Namespace) -> Settings:
 
 
 class Sources(NamedTuple):
-    """What was read: ratings, development dialogues and their pairs, and the dialogues of stage 1."""
+    """What was read: ratings, development dialogues and their pairs, the dialogues of stage 1, and the ratings
+    of all three sources on one scale."""
 
     ratings: Any
     dev: Any
     pairs: Any
     flow: Any
+    all_ratings: Any
 
 
 def read_sources(given: argparse.Namespace) -> Sources:
@@ -87,12 +89,14 @@ def read_sources(given: argparse.Namespace) -> Sources:
 
     folder = given.data / "rated"
     dev = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
-    names = ("convai2017_humanbot.jsonl.gz", "convai2_rated.jsonl.gz")
+    own = folder / "reliable_eval.train.jsonl.gz"
+    others = [folder / name for name in ("convai2017_humanbot.jsonl.gz", "convai2_rated.jsonl.gz")]
     return Sources(
-        read_rated(folder / "reliable_eval.train.jsonl.gz"),
+        read_rated(own),
         dev,
         read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dev.index),
-        read_rated([folder / name for name in names], min_turns=6),
+        read_rated(others, min_turns=6),
+        read_rated([own, *others]),
     )
 
 
@@ -102,9 +106,11 @@ def load_sources(given: argparse.Namespace, seed: int) -> Any:
 
     from palaver.comparator.training_data import Pairs, TrainingData
 
-    ratings, dev, pairs, flow = read_sources(given)
+    ratings, dev, pairs, flow, all_ratings = read_sources(given)
     if given.no_convai:
         flow = None
+    if given.all_ratings:
+        ratings = all_ratings
     if given.tiny:
         ratings = ratings.take(np.random.default_rng(0).permutation(len(ratings))[:100])
         flow = None if flow is None else flow.take(range(20))
@@ -164,6 +170,7 @@ def check_same(given: argparse.Namespace) -> None:
     asked = {
         "dev": given.dev,
         "convai": not given.no_convai,
+        "all ratings": given.all_ratings,
         "tiny": given.tiny,
         "set": sorted(given.settings),
     }
@@ -228,6 +235,8 @@ def start(given: argparse.Namespace, name: str, seed: int) -> subprocess.Popen[b
     command += ["--prepared", str(given.prepared)] if given.prepared else []
     if given.no_convai:
         command.append("--no-convai")
+    if given.all_ratings:
+        command.append("--all-ratings")
     if given.tiny:
         command.append("--tiny")
     command += ["--set", *given.settings] if given.settings else []
@@ -289,9 +298,11 @@ def about(given: argparse.Namespace) -> dict[str, Any]:
     machine = torch.cuda.get_device_name() if on_gpu else "no GPU"
     in_half = torch.cuda.is_bf16_supported() if on_gpu else has_bfloat16()
     more = "" if given.no_convai else "; ConvAI 2017 and ConvAI2 for stage 1"
+    more += "; their ratings for the other stages" if given.all_ratings else ""
     return {
         "command": f"python experiments/comparator/run.py --data DATA{encoder} --dev {given.dev}{changed}"
-        f"{' --no-convai' if given.no_convai else ''}{' --tiny' if given.tiny else ''} --out OUT",
+        f"{' --no-convai' if given.no_convai else ''}{' --all-ratings' if given.all_ratings else ''}"
+        f"{' --tiny' if given.tiny else ''} --out OUT",
         "date": datetime.now(UTC).date().isoformat(),
         "seeds": given.seeds,
         "settings": asdict(settings_of(given)) | {"encoder": Path(given.encoder).name or "minilm"},
@@ -324,6 +335,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dev", choices=["half", "all"], default="half")
     parser.add_argument("--no-convai", action="store_true", help="stage 1 on the rated dialogues only")
+    parser.add_argument("--all-ratings", action="store_true", help="learn from those of ConvAI, too")
     parser.add_argument("--set", nargs="*", default=[], dest="settings", metavar="NAME=VALUE")
     parser.add_argument("--tiny", action="store_true", help="100 dialogues, one epoch: for a CPU")
     parser.add_argument("--gather", type=Path, nargs="+", metavar="FOLDER", help="of earlier calls")

@@ -35,6 +35,8 @@ N_VALID = 1500
 """Turns of valid_freq on which the decoding is chosen."""
 GUIDANCE = (0.0, 1.0)
 """Strengths with which characters answer."""
+N_REQUESTED = 200
+"""Contexts to which each of the requested personalities answers."""
 DECODINGS: dict[str, dict[str, Any]] = {
     "greedy": {},
     "no 3-gram twice": {"no_repeat_ngram": 3},
@@ -356,7 +358,7 @@ def answer_as_characters(checkpoint: Path, name: str, out: Path, limit: int) -> 
         path.unlink(missing_ok=True)
         write(path, guided, len(texts), people, None)
     for guided in GUIDANCE if is_personal else ():
-        n_asked = min(500, len(texts))
+        n_asked = min(N_REQUESTED, len(texts))
         write(kept["requests"], guided, n_asked, [*requests], [*requests.values()])
     for guided in GUIDANCE if is_personal else ():
         write(kept["extremes"], guided, len(texts), [*extremes], [*extremes.values()])
