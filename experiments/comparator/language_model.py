@@ -68,6 +68,8 @@ class TrainingSettings:
     """Of what goes into the head."""
     budget: int = 24576
     """Tokens of one pass, padding counted."""
+    begin_head: float = 1.0
+    """What the head of --begin is multiplied by: minimal pairs alone drive its scores far apart."""
     frozen: int = 0
     """Lower layers without an adapter. What they make of a dialogue is computed once, which saves a processor
     most of the time."""
@@ -115,11 +117,16 @@ SHAPES = {
     "16-tier": Tried(16, settings=TrainingSettings(tier_share=1.0)),
     "16-slow": Tried(16, settings=TrainingSettings(learning_rate=2e-4, epochs=4)),
     "16-pairs": Tried(16, settings=TrainingSettings(pair_share=1.5)),
+    "16-quarter": Tried(16, settings=TrainingSettings(begin_head=0.25)),
+    "16-quarter-long": Tried(16, settings=TrainingSettings(begin_head=0.25, epochs=5)),
+    "16-fresh-head": Tried(16, settings=TrainingSettings(begin_head=0.0, epochs=4)),
     "16-upper": Tried(
         16, settings=TrainingSettings(frozen=12, epochs=2, pairs=16, other_share=0.0, budget=8192)
     ),
 }
 """Shapes and settings by name; the first ones are tried first. `16-upper` is for a machine without a GPU."""
+BEGUN = ("16-quarter", "16-quarter-long", "16-fresh-head")
+"""Ways to go on after the minimal pairs, tried on two quarters of raters by the plan `begun`."""
 GROUPS = (("A", "A_p", "D", "D_p"), ("B", "B_p", "E", "E_p"), ("C", "C_p", "QualityControl"))
 """Systems left out together: each with its twin that has a persona, and some of both tiers."""
 
@@ -129,6 +136,8 @@ def plan(name: str, shape: str, systems: list[str]) -> list[Run]:
     chosen = SHAPES[shape]
     if name == "shapes":
         return [tried.run(f"{s}.fold-{k}", fold=k) for s, tried in SHAPES.items() for k in (0, 1)]
+    if name == "begun":
+        return [SHAPES[s].run(f"{s}.fold-{k}", fold=k) for k in (0, 1) for s in BEGUN]
     if name == "pairs":
         alone = replace(chosen.settings, passes=4, pairs=256, dropout=0.1)
         return [Run(f"{shape}.pairs", AdapterSettings(layers=chosen.layers), chosen.likelihood, alone)]
@@ -139,7 +148,7 @@ def plan(name: str, shape: str, systems: list[str]) -> list[Run]:
         return [chosen.run(f"{shape}.without-{s}", without=(s,)) for s in systems]
     if name == "groups":
         return [chosen.run(f"{shape}.without-{'+'.join(group)}", without=group) for group in GROUPS]
-    raise SystemExit(f"there is no plan {name}; there are: shapes, pairs, final, systems, groups")
+    raise SystemExit(f"there is no plan {name}; there are: shapes, begun, pairs, final, systems, groups")
 
 
 class Trainer:
@@ -187,6 +196,8 @@ class Trainer:
             with np.load(self.given.begin) as file, torch.no_grad():
                 for name, array in adapter.items():
                     array.copy_(torch.from_numpy(file[name]))
+            for name in ("head.weight", "head.bias"):
+                adapter[name].data *= run.settings.begin_head
         return adapter
 
     def merged(self, run: Run, adapter: dict[str, Any]) -> dict[str, Any]:
