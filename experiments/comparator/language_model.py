@@ -3,12 +3,13 @@
     python experiments/comparator/language_model.py PREPARED.npz PLAN --base BASE --out OUT [--processes 3]
 
 PREPARED is what language_model_data.py wrote. A PLAN names runs, see `plan`: `shapes` tries shapes on two of
-the four quarters of raters, `pairs` learns from minimal pairs alone, `final` holds each quarter out once and then learns from all with three seeds,
-`systems` leaves each system out once, `groups` leaves them out in three groups. Each run learns the ratings,
-centred within a sitting, and their seven criteria; which of two dialogues of one sitting is better; and which
-side of a minimal pair. With --begin it goes on from the adapter that `pairs` wrote. It needs torch, transformers and numpy only, and writes NAME.json, NAME.npz (what it
-says of the dialogues) and, where it learnt from all raters, NAME.safetensors as soon as the run is done. Runs
-that are there are not run again.
+the four quarters of raters, `pairs` learns from minimal pairs alone, `begun` tries ways to go on from there,
+`final` holds each quarter out once and then learns from all with three seeds, `systems` leaves each system
+out once, `groups` leaves them out in three groups. Each run learns the ratings, centred within a sitting, and
+their seven criteria; which of two dialogues of one sitting is better; and which side of a minimal pair. With
+--begin it goes on from the adapter that `pairs` wrote. It needs torch, transformers and numpy only, and
+writes NAME.json, NAME.npz (what it says of the dialogues) and, where it learnt from all raters,
+NAME.safetensors as soon as the run is done. Runs that are there are not run again.
 """
 
 from __future__ import annotations

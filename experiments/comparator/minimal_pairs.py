@@ -4,8 +4,8 @@ A short part of a real conversation is spoilt in one way: the last reply comes f
 place of the same conversation, repeats an earlier one, changes a name or number that was said before, is
 scrambled, insults, says nothing, passes the question by, rambles or is curt. What real conversations do not
 give (truth, contradiction) is made of the templates in minimal_pairs.toml, long explanations of the lead
-sections of articles. None of the texts is one of `palaver compare audit`. A fifth of the templates and a tenth
-of the conversations and articles are for measuring alone.
+sections of articles. None of the texts is one of `palaver compare audit`. A fifth of the templates and a
+tenth of the conversations and articles are for measuring alone.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ def settings_of(given: argparse.Namespace) -> Settings:
 
 
 class Sources(NamedTuple):
-    """What was read: ratings, development dialogues and their pairs, the dialogues of stage 1, and the ratings
-    of all three sources on one scale."""
+    """What was read: ratings, development dialogues and their pairs, the dialogues of stage 1, and all three
+    sources' ratings on one scale."""
 
     ratings: Any
     dev: Any
