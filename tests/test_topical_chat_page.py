@@ -15,6 +15,7 @@ import pytest
 from tests.results_pages import read_page, read_results
 
 ROOT = Path(__file__).parents[1]
+CHECKPOINTS = ROOT / "src/palaver/generation/checkpoints"
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +170,12 @@ def test_what_the_page_says_about_the_adapter() -> None:
     (run,) = (runs["runs"][f"{adapter}-1"] for runs in smollm["training"] if f"{adapter}-1" in runs["runs"])
     assert len(run["epochs"]) == 1
     assert {"optimiser.batch_tokens=16384", "model.lora_rank=8"} <= set(run["settings"])
+    card = " ".join((CHECKPOINTS / "default-knowledge/README.md").read_text(encoding="utf-8").split())
+    ours, best = (
+        [said(name, column).replace(" / ", " and ") for column in ("ppl", "f1")] for name in (adapter, whole)
+    )
+    assert f"is {ours[0].replace(' and', ' (frequent) and')} (rare), unigram F1 {ours[1]};" in card
+    assert f"reach {best[0]}, {best[1]} (" in card
 
 
 def test_what_the_page_says_about_the_language_model_that_chooses() -> None:
