@@ -15,6 +15,7 @@ import pytest
 from tests.results_pages import read_page, read_results
 
 ROOT = Path(__file__).parents[1]
+CHECKPOINTS = ROOT / "src/palaver/generation/checkpoints"
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +57,11 @@ def test_the_page_is_what_the_results_make(tables: ModuleType) -> None:
 
 def test_the_rows_are_those_of_the_trainings() -> None:
     """What the results files of the trainings have of a run is what the tables have."""
-    names = ("responders", "topical-chat-widths", "topical-chat-pretrained")
+    names = ("responders", "topical-chat-widths", "topical-chat-pretrained", "topical-chat-modern")
     trained = {run: row for name in names for run, row in read_results(name).items()}
     rows = {row["run"]: row for row in read_results("topical-chat")["rows"]}
     reached = [run for run in trained if run in rows and trained[run].get("test")]
-    assert len(reached) >= 9
+    assert len(reached) >= 10
     for run in reached:
         for split, ours in rows[run]["ours"].items():
             numbers: dict[str, Any] = trained[run]["test"][split]
@@ -68,9 +69,26 @@ def test_the_rows_are_those_of_the_trainings() -> None:
             ppl = numbers["ppl_word"]
             assert ours["ppl"]["value"] == (ppl[0] if isinstance(ppl, list) else ppl)
             assert rows[run]["n"][split] == numbers["n"]
-    for run in ("modern-tf-knowledge", "modern-tf"):
-        best = min(trained[run]["epochs"], key=lambda epoch: epoch["valid_ppl"])
-        assert f"{best['valid_ppl_word']:.1f}" in read_page("topical-chat")
+
+
+def test_what_the_page_says_about_the_modern_rows() -> None:
+    page, modern = " ".join(read_page("topical-chat").split()), read_results("topical-chat-modern")
+    assert "**`modern-tf-knowledge` was cut off**" in page
+    run, base = modern["modern-tf-knowledge"], modern["modern-pretrain"]["epochs"]
+    assert run["end"] == "its GPU time was spent"
+    after = [epoch["valid_ppl_word"] for epoch in run["epochs"]]
+    assert f"{after[0]:.1f} and {after[1]:.1f} per word on validation" in page
+    assert len(after) == len(base) == 2
+    assert f"(validation {base[-1]['valid_ppl_word']:.1f} per word)" in page
+    before = read_results("responders")
+    assert len(before["modern-pretrain"]["epochs"]) == 3
+    for name, words in (("modern-tf", "had"), ("modern-tf-knowledge", "came to")):
+        best = min(before[name]["epochs"], key=lambda epoch: epoch["valid_ppl"])
+        assert f"{words} {best['valid_ppl_word']:.1f} (epoch {best['epoch']})" in page
+    assert "test" not in before["modern-tf-knowledge"]
+    for split in ("test_freq", "test_rare"):
+        f1 = run["test"][split]["unigram_f1"][0]
+        assert f1 > before["modern-tf"]["test"][split]["unigram_f1"][0]
 
 
 def test_what_the_page_says_about_pretraining() -> None:
@@ -135,6 +153,31 @@ def test_what_the_page_says_about_other_sentences() -> None:
     assert f"(`smollm-tf`) has {ours['ppl']['value']:.1f} and F1 {f1_plain}:" in page
 
 
+def test_what_the_page_says_about_the_adapter() -> None:
+    page, smollm = " ".join(read_page("topical-chat").split()), read_results("topical-chat-smollm")
+    rows = {row["run"]: row["ours"] for row in read_results("topical-chat")["rows"]}
+
+    def said(run: str, column: str) -> str:
+        figures = (rows[run][split][column]["value"] for split in ("test_freq", "test_rare"))
+        return " / ".join(f"{x:.1f}" if column == "ppl" else f"{x:.3f}"[1:] for x in figures)
+
+    adapter, whole, published = (
+        f"smollm-{name}" for name in ("tf-knowledge-lora", "tf-knowledge", "untrained")
+    )
+    ppl = [said(run, "ppl") for run in (adapter, whole, published)]
+    assert f"{ppl[0]} against {ppl[1]} of all weights and {ppl[2]} of SmolLM2 as published" in page
+    assert f"F1 {said(adapter, 'f1')} against {said(whole, 'f1')}." in page
+    (run,) = (runs["runs"][f"{adapter}-1"] for runs in smollm["training"] if f"{adapter}-1" in runs["runs"])
+    assert len(run["epochs"]) == 1
+    assert {"optimiser.batch_tokens=16384", "model.lora_rank=8"} <= set(run["settings"])
+    card = " ".join((CHECKPOINTS / "default-knowledge/README.md").read_text(encoding="utf-8").split())
+    ours, best = (
+        [said(name, column).replace(" / ", " and ") for column in ("ppl", "f1")] for name in (adapter, whole)
+    )
+    assert f"is {ours[0].replace(' and', ' (frequent) and')} (rare), unigram F1 {ours[1]};" in card
+    assert f"reach {best[0]}, {best[1]} (" in card
+
+
 def test_what_the_page_says_about_the_language_model_that_chooses() -> None:
     page, reranker = read_page("topical-chat"), read_results("knowledge-reranker")
     assert "A language model tuned for the choice does not help" in page
@@ -146,7 +189,8 @@ def test_what_the_page_says_about_the_language_model_that_chooses() -> None:
 
 
 def test_what_the_page_says_is_reached() -> None:
-    assert "All that was to be reached with the oracle's sentence is reached" in read_page("topical-chat")
+    page = read_page("topical-chat")
+    assert "All that was to be reached with the oracle's sentence is reached" in page
     aims = {"test_freq": (19.5, 0.23, 0.85), "test_rare": (23.5, 0.20, 0.83)}
     for row in read_results("topical-chat-smollm")["table"]:
         if row["run"] == "smollm-tf-knowledge":
@@ -155,6 +199,12 @@ def test_what_the_page_says_is_reached() -> None:
             assert row["ppl_word"][0] <= perplexity
             assert row["unigram_f1"][0] >= f1
             assert row["diversity_1"][0] >= diversity
+        elif row["run"] == "smollm-tf-knowledge-lora":
+            perplexity, f1, diversity = aims[row["split"]]
+            assert row["ppl_word"][0] <= perplexity
+            assert (row["unigram_f1"][0] >= f1) is (row["split"] == "test_rare")
+            assert row["diversity_1"][0] >= diversity
+            assert f".{1000 * row['unigram_f1'][0]:.0f}" in page
 
 
 def test_the_selectors_say_where_they_come_from() -> None:

@@ -151,7 +151,8 @@ def test_models_are_found_in_either_package(
     assert place.startswith(str(site))
     assert "pip install" in missing
     assert "[data]" in missing
-    assert models == {"checkpoints": ["default", "default-chat", "default-speaker"], "encoders": []}
+    checkpoints = ["default", "default-chat", "default-knowledge", "default-speaker"]
+    assert models == {"checkpoints": checkpoints, "encoders": []}
     data.extractall(site)
     _, missing, models = json.loads(run_from(site, FIND, tmp_path))
     assert all(set(names) <= set(models[shelf]) for shelf, names in IN_DATA.items())

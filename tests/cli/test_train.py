@@ -80,8 +80,9 @@ def test_a_start_that_is_none(palaver: Palaver, trial: Path) -> None:
     ran = palaver("train", "responder", trial, "--set=model.initialise_from=defualt")
     assert ran.code == 1
     assert (
-        "there is no defualt; shipped: default, default-chat, default-personality, default-speaker" in ran.err
-    )
+        "there is no defualt; shipped: default, default-chat, default-knowledge, default-personality, "
+        "default-speaker"
+    ) in ran.err
 
 
 def test_json_of_what_is_listed(palaver: Palaver, trial: Path) -> None:

@@ -263,6 +263,10 @@ def test_the_best_system_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_system(name).options.kind == "written"
     options = find_system("default-chat").options
     assert (options.dtype, options.decoding.method) == ("int16", "sample")
+    options = find_system("default-knowledge").options
+    assert options.dtype == "auto"
+    how = {"method": "greedy", "repetition_penalty": 1.1, "max_length": 60}
+    assert options.decoding.given() == how  # as its figures were measured
     assert find_system("default").options.dtype == "auto"
     monkeypatch.setattr(systems_file, "find_spec", lambda module: None)
     name, about = best_system()

@@ -17,8 +17,10 @@ from palaver.errors import ConfigError, UserError
 from palaver.generation.decode import Decoding, decode
 from palaver.models.causal import CausalResponder, pack
 from palaver.models.causal_base import MOVED, read_base
+from palaver.models.likelihood import CheckpointModel, Reply
 from palaver.models.pretrained import Responder, build, fingerprint, load
 from palaver.models.turns import encode_knowledge, encode_turns, join_turns
+from palaver.schema import Turn
 from palaver.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
 torch.set_num_threads(1)
@@ -82,6 +84,15 @@ def by_template(base: Path, model: CausalResponder) -> list[float]:
             float(F.cross_entropy(logits[len(prompt) - 1 : -1], torch.tensor(target), reduction="sum"))
         )
     return costs
+
+
+def test_the_metrics_of_likelihood_read_the_text_that_was_learnt(base: Path) -> None:
+    model, vocabulary = model_of(base, knowledge=True)
+    said = [tuple(Turn(speaker="ab"[n % 2], text=text) for n, text in enumerate(own)) for own in HISTORIES]
+    replies = [Reply(*one) for one in zip(RESPONSES, said, FACTS, strict=True)]
+    with torch.inference_mode():
+        expected = model.response_nll(**tensors(model, vocabulary)).tolist()
+    assert CheckpointModel("tiny", model, vocabulary).likelihoods(replies).nats == pytest.approx(expected)
 
 
 def test_the_cost_is_that_of_the_response_in_the_models_own_chat_format(base: Path) -> None:

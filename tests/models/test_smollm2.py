@@ -12,11 +12,14 @@ import torch
 
 from palaver.errors import UserError
 from palaver.files import cache_home
+from palaver.generation.system import takes
+from palaver.generation.systems_file import open_system
 from palaver.models import smollm2
 from palaver.models.encoders.encoder import Places
 from palaver.models.encoders.hidden_states import HiddenStates
 from palaver.models.packages import PACKAGES, installed_version
 from palaver.models.smollm2 import GGUF, converted_folder, load_converted, load_smollm2
+from palaver.schema import Dialogue, Request, Turn
 
 gguf = pytest.importorskip("gguf", reason="the extra llm is not installed")
 
@@ -168,13 +171,32 @@ def test_states_are_averaged_over_the_texts_own_tokens(converted: Path) -> None:
     assert not HiddenStates(model, tokenizer, LAYERS, Places())([""]).any()
 
 
-def test_the_real_one_answers() -> None:
+@pytest.fixture
+def the_real_one() -> None:
+    """Tests with the real one are skipped where it is not."""
     package = PACKAGES["smollm2"]
     made = list((cache_home() / "models").glob(f"{Path(GGUF).stem}-*/model.safetensors"))
     if installed_version(package) != package.version or not made:
         pytest.skip("SmolLM2 was not converted on this machine")
+
+
+@pytest.mark.usefixtures("the_real_one")
+def test_the_real_one_answers() -> None:
     model, tokenizer = load_smollm2("cpu")
     ids = tokenizer("The capital of France is", return_tensors="pt")["input_ids"]
     with torch.inference_mode():
         best = int(model(ids).logits[0, -1].argmax())
     assert tokenizer.decode(best).strip() == "Paris"
+
+
+@pytest.mark.usefixtures("the_real_one")
+def test_the_shipped_adapter_uses_its_sentence() -> None:
+    pytest.importorskip("peft")
+    system = open_system("default-knowledge", device="cpu")
+    assert takes(system) == {"knowledge"}
+    asked = Dialogue(id="one", turns=(Turn(speaker="you", text="What was the highest score in football?"),))
+    fact = "The highest score ever in a football game was 222-0, in 1916."
+    told, untold = system.reply([Request(asked, knowledge=fact), Request(asked)])
+    assert "222-0" in told.text
+    assert untold.text
+    assert "222-0" not in untold.text

@@ -72,7 +72,7 @@ def test_rows_of_both_layouts(results: list[Path]) -> None:
     assert rows["tf-knowledge/no-sentence"].label == "TF (w/ k.), no sentence"
     seeds = rows["smollm-tf"]
     assert seeds.ours["test_freq"]["ppl"] == Figure(19.0, 17.0, 21.0)  # the mean; the outermost limits
-    assert (seeds.seeds, seeds.note) == ((1, 2), "2 seeds: 1 epochs, 2 minutes")
+    assert (seeds.seeds, seeds.note) == ((1, 2), "2 seeds: 1 epoch, 2 minutes")
     assert not rows["tf-knowledge"].ours
     text = shown(tables)
     assert "not reached, no run in the results files: TF (w/ p.t.), TF (w/ k.)" in text

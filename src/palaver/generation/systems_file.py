@@ -60,6 +60,8 @@ EVERYDAY = "everyday"
 """Written replies for everyday talk: what `palaver chat` opens."""
 CHAT = f"{PREFIX}-chat"
 """The shipped adapter of SmolLM2 for everyday talk."""
+KNOWLEDGE = f"{PREFIX}-knowledge"
+"""The shipped adapter of SmolLM2 for talk about a sentence."""
 PROMPT = (
     "You are a warm, friendly person chatting with somebody. Answer in one or two short sentences, and show "
     "interest."
@@ -67,6 +69,8 @@ PROMPT = (
 """What SmolLM2 as it was published is told before a chat."""
 _DECODING = DecodingOptions(method="sample", temperature=0.2, top_p=0.9, no_repeat_ngram=4, max_length=70)
 """Nearly greedy, as the makers of SmolLM2 advise."""
+_AS_TESTED = DecodingOptions(method="greedy", repetition_penalty=1.1, max_length=60)
+"""How the replies were made whose figures are on the page about Topical-Chat."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +181,8 @@ def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
         options = CheckpointOptions(kind="checkpoint", path=str(shipped_checkpoint(name)))
         if name == CHAT:
             options = options.model_copy(update={"dtype": "int16", "decoding": _DECODING})
+        elif name == KNOWLEDGE:
+            options = options.model_copy(update={"decoding": _AS_TESTED})
         return SystemSpec(name, options)
     if name == SMOLLM2:
         return smollm2_system()

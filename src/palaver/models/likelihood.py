@@ -289,7 +289,8 @@ class CheckpointModel(LanguageModel):
         for reply in replies:
             seen = reply.context[first_turn_seen(len(reply.context), config.history_turns) :]
             texts = [turn.text for turn in seen]
-            excerpt = join_turns(encode_turns(vocabulary, texts, config.max_context), config.max_context)
+            turns = encode_turns(vocabulary, texts, config.max_context)
+            excerpt = join_turns(turns, config.max_context, config.frame)
             tokens = vocabulary.encode(reply.text.strip())
             contexts.append(excerpt.tokens)
             targets.append([*tokens[: config.max_response], EOS])

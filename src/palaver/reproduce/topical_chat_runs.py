@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from palaver.errors import DataError, UserError
+from palaver.errors import DataError, UserError, count_of
 
 SPLITS = ("test_freq", "test_rare")
 COLUMNS = {"ppl": "ppl_word", "f1": "unigram_f1", "div_1": "diversity_1", "div_2": "diversity_2"}
@@ -52,7 +52,7 @@ class Run:
             return "how long it was trained was not kept"
         best = f", best {self.best_epoch}" if 0 < self.best_epoch < self.epochs else ""
         end = f"; {self.end}" if self.end else ""
-        return f"{self.epochs} epochs{best}, {self.minutes:.0f} minutes{end}"
+        return f"{count_of(self.epochs, 'epoch')}{best}, {count_of(round(self.minutes), 'minute')}{end}"
 
 
 def read_runs(paths: Sequence[str | Path]) -> list[Run]:
