@@ -5,16 +5,18 @@
     python experiments/personality/measure.py --data DATA --responses OUT --transcripts transcripts.json
         --out docs/results/personality.json
 
-and, with the answers of experiments/topical_chat/smollm.py in a folder beside those of the Transformer:
+and, with the answers of experiments/topical_chat/smollm.py, unguided and guided:
 
     python experiments/personality/measure.py --data DATA --responses OUT
-        --models modern-speaker,smollm-speaker,modern-personality,smollm-personality
-        --requested smollm-personality --out docs/results/personality-smollm.json
+        --models smollm-speaker,smollm-speaker-guided-1,smollm-personality,smollm-personality-guided-1
+        --requested smollm-personality,smollm-personality-guided-1 --earlier earlier.json
+        --out docs/results/personality-smollm.json
 
 Transcripts have the whole protocol. Models are measured with its short form (`--quick`: 100 samples, 3
 repetitions, 20 resampled pools), and so are the transcripts that they are tested against: with the same
 recogniser, characters and settings, on the contexts that all models have answered. Trait fidelity is measured
-by two recognisers: the one that made the labels, and one that did not.
+by two recognisers: the one that made the labels, and one that did not. `--earlier` takes over the figures of
+a results file that this one replaces, with the training and the contexts that were behind them.
 """
 
 from __future__ import annotations
@@ -58,6 +60,8 @@ SETTINGS = Settings(**QUICK)
 FEWER = {"samples": 50, "repetitions": 2, "replicates": 0}
 """For the other classifiers: a perceptron takes its time."""
 DIGITS = 4
+OF_EARLIER = ("command", "date", "contexts", "data", "models", "training")
+"""What is kept of a results file that is replaced."""
 
 
 def number(value: float) -> float | None:
@@ -220,6 +224,8 @@ def command(given: argparse.Namespace) -> list[str]:
         words.append(f"--models {','.join(given.models)}")
     if given.requested != REQUESTED:
         words.append(f"--requested '{','.join(given.requested)}'")
+    if given.earlier is not None:
+        words.append("--earlier earlier.json")
     return [*words, f"--out docs/results/{given.out.name}"]
 
 
@@ -230,6 +236,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--responses", type=Path, required=True)
     parser.add_argument("--transcripts", type=Path, help="of the whole protocol")
+    parser.add_argument("--earlier", type=Path, help="the results file that is replaced")
     parser.add_argument("--models", type=listed, default=MODELS)
     parser.add_argument("--requested", type=listed, default=REQUESTED, help="with extremes and requests")
     parser.add_argument("--work", type=Path, default=Path("runs/measure"))
@@ -257,6 +264,9 @@ def main() -> None:
     }
     if given.transcripts is not None:
         content["transcripts"] = dict(transcript_rows(given.transcripts))
+    if given.earlier is not None:
+        before = json.loads(given.earlier.read_text(encoding="utf-8"))
+        content["earlier"] = {key: before[key] for key in OF_EARLIER}
 
     def save() -> None:
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)

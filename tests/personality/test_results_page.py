@@ -14,6 +14,7 @@ PAGE = read_page("personality")
 AUDIT = read_results("recogniser")
 MEASURED = read_results("personality")
 ON_SMOLLM = read_results("personality-smollm")
+REPLIES = read_results("personality-replies")
 GUIDED = read_results("personality-guidance")
 MODELS = tuple(name for name in MEASURED["models"]["Friends"] if name != "transcripts")
 PERSONALITY = tuple(name for name in MODELS if "personality" in name)
@@ -55,22 +56,57 @@ def model_rows(measured: dict[str, Any] = MEASURED) -> list[list[str]]:
 
 
 def smollm_rows() -> list[list[str]]:
-    return model_rows(ON_SMOLLM)
+    """The models of now, then those before them."""
+    earlier = [[f"{name}, earlier", *cells] for name, *cells in model_rows(ON_SMOLLM["earlier"])]
+    return [*model_rows(ON_SMOLLM), *earlier[1:]]
 
 
 def p_value(p: float) -> str:
     return "< .001" if p < 0.001 else decimals(p, 3)
 
 
-def difference_rows() -> list[list[str]]:
+def difference_rows(measured: dict[str, Any] = MEASURED) -> list[list[str]]:
     """What every pair of sources differs by."""
     rows = []
-    pairs = [(test["a"], test["b"]) for test in MEASURED["tests"]["Friends"]]
+    pairs = [(test["a"], test["b"]) for test in measured["tests"]["Friends"]]
     for a, b in pairs:
         row = [f"{a} − {b}"]
         for title in SHOWS.values():
-            test = next(t for t in MEASURED["tests"][title] if (t["a"], t["b"]) == (a, b))
+            test = next(t for t in measured["tests"][title] if (t["a"], t["b"]) == (a, b))
             row += [interval(test["difference"], test["low"], test["high"]), p_value(test["p_holm"])]
+        rows.append(row)
+    return rows
+
+
+def smollm_difference_rows() -> list[list[str]]:
+    """Names without `smollm-`, which all have."""
+    rows = difference_rows(ON_SMOLLM)
+    return [[name.replace("smollm-", "").replace("-guided-1", ", guided"), *cells] for name, *cells in rows]
+
+
+def reply_rows() -> list[list[str]]:
+    """What the replies on SmolLM2 are like."""
+    return [
+        [
+            name,
+            f"{row['words']:.1f}",
+            *(decimals(row[key]) for key in ("distinct", "most_common", "repeating")),
+            f"{row['nats_per_token']:.2f}",
+        ]
+        for name, row in REPLIES["models"].items()
+    ]
+
+
+def trivial_rows() -> list[list[str]]:
+    """F1 by context of what is left, and of what is not much."""
+    keys = ("as_it_is", "length_alone", "without_telling_words")
+    rows = []
+    for name, model in REPLIES["models"].items():
+        row = [name]
+        for title in SHOWS.values():
+            shown = model["shows"][title]
+            parts = [shown[key] for key in keys] + [shown["catch_words"][n] for n in ("10", "3")]
+            row += [decimals(part["by_group"]) for part in parts]
         rows.append(row)
     return rows
 
@@ -106,9 +142,18 @@ def extreme_rows() -> list[list[str]]:
     return rows
 
 
-def first_places(model: str, recogniser: str) -> int:
+def smollm_extreme_rows() -> list[list[str]]:
+    """Average, by context with its control, and each type."""
+    rows = []
+    for name, row in ON_SMOLLM["extremes"].items():
+        by_context = f"{decimals(row['by_group'])} ({decimals(row['pseudo_by_group'])})"
+        rows.append([name, decimals(row["f1"]), by_context, *(decimals(row["types"][t]) for t in EXTREMES)])
+    return rows
+
+
+def first_places(model: str, recogniser: str, measured: dict[str, Any] = MEASURED) -> int:
     """For how many of the five types the trait that was asked for is highest in that type."""
-    traits = MEASURED["extremes"][model]["traits"][recogniser]
+    traits = measured["extremes"][model]["traits"][recogniser]
     highest = [max(traits, key=lambda who: traits[who][i]) for i in range(len(TRAITS))]
     return sum(who == name for who, name in zip(highest, EXTREMES, strict=True))
 
@@ -122,16 +167,20 @@ def _span(cell: dict[str, float]) -> dict[str, float]:
     return {"value": cell["r"], "low": cell["low"], "high": cell["high"]}
 
 
-def fidelity_rows() -> list[list[str]]:
+def fidelity_rows(measured: dict[str, Any] = MEASURED) -> list[list[str]]:
     """The diagonal of each model by each recogniser, beside the control."""
     rows = []
-    for model in PERSONALITY:
+    for model in measured["fidelity"]:
         for recogniser in ("self-report", "default"):
-            numbers = MEASURED["fidelity"][model][recogniser]
+            numbers = measured["fidelity"][model][recogniser]
             diagonal = [decimals(numbers["matrix"][trait][trait]["r"]) for trait in TRAITS]
             control = f"{decimals(numbers['shuffled_mean_r'])} (up to {decimals(numbers['shuffled_high'])})"
             rows.append([model, recogniser, *diagonal, decimals(numbers["mean_r"]), control])
     return rows
+
+
+def smollm_fidelity_rows() -> list[list[str]]:
+    return fidelity_rows(ON_SMOLLM)
 
 
 def perplexity_rows() -> list[list[str]]:
@@ -181,6 +230,11 @@ def audit_rows() -> list[list[str]]:
         ("| F1 | Friends: paper |", transcript_rows),
         ("| F1 | Friends | pseudo |", model_rows),
         ("| on SmolLM2 |", smollm_rows),
+        ("| difference on SmolLM2 |", smollm_difference_rows),
+        ("| replies on SmolLM2 |", reply_rows),
+        ("| F1 by context, of |", trivial_rows),
+        ("| types on SmolLM2 |", smollm_extreme_rows),
+        ("| traits on SmolLM2 |", smollm_fidelity_rows),
         ("| difference of F1 by context |", difference_rows),
         ("| classifier |", classifier_rows),
         ("| F1 | paper | `xing-personality`", extreme_rows),
@@ -230,20 +284,79 @@ def test_what_the_text_says_about_the_tests() -> None:
 
 def test_what_the_text_says_about_smollm() -> None:
     text = " ".join(PAGE.split())
-    speaker = [ON_SMOLLM["models"][title]["smollm-speaker"]["by_group"] for title in SHOWS.values()]
-    assert f"{decimals(speaker[0])} and {decimals(speaker[1])} by context" in text
-    assert max(speaker) < 0.64
-    for name in ("smollm-speaker", "smollm-personality"):
-        for title in SHOWS.values():
+    at = {
+        name: [ON_SMOLLM["models"][title][name]["by_group"] for title in SHOWS.values()]
+        for name in ON_SMOLLM["models"]["Friends"]
+    }
+    aims = {"speaker": (0.65, 0.64), "personality": (0.32, 0.38)}
+    for kind, aim in aims.items():
+        plain, guided = at[f"smollm-{kind}"], at[f"smollm-{kind}-guided-1"]
+        assert f"{decimals(plain[0])} and {decimals(plain[1])}" in text
+        assert f"{decimals(guided[0])} and {decimals(guided[1])}" in text
+        reached = [f > wanted for f, wanted in zip((*plain, *guided), (*aim, *aim), strict=True)]
+        assert reached == ([True, False, True, True] if kind == "speaker" else [False, True, True, True])
+    for title in SHOWS.values():
+        for name in set(ON_SMOLLM["models"][title]) - {"transcripts"}:
             row = ON_SMOLLM["models"][title][name]
             assert interval(row["difference"], row["low"], row["high"]) in text
             is_told_apart = (name, title) != ("smollm-personality", "Friends")
             assert (row["answer"] == "yes") == is_told_apart
-    personality = [ON_SMOLLM["models"][title]["smollm-personality"]["by_group"] for title in SHOWS.values()]
-    assert personality[0] < 0.32
-    assert personality[1] > 0.38
-    epochs = ON_SMOLLM["training"]["runs"]["speaker-1"]["epochs"]
-    assert f"held-out turns is {epochs[-1]['valid_ppl_word']:.1f}" in text
+    runs = ON_SMOLLM["training"]["runs"]
+    epochs = [[e["valid_ppl_word"] for e in runs[f"{kind}-1"]["epochs"]] for kind in aims]
+    assert f"{epochs[0][1]:.1f} and {epochs[1][1]:.1f} a word" in text
+    assert f"after the third {epochs[0][2]:.1f} and {epochs[1][2]:.1f}" in text
+    modern = MEASURED["training"]["runs"]["modern-speaker"]["epochs"]
+    assert f"`modern-speaker` has {min(epoch['valid_ppl_word'] for epoch in modern):.1f}" in text
+    pseudo = [ON_SMOLLM["models"][title][name]["pseudo"] for title in SHOWS.values() for name in at]
+    assert f"pseudo-characters alone have up to {decimals(max(pseudo))}" in text
+    by_paper = {
+        kind: [ON_SMOLLM["models"][title][f"smollm-{kind}"]["f1"] for title in SHOWS.values()]
+        for kind in aims
+    }
+    assert all(f > aim for kind in aims for f, aim in zip(by_paper[kind], aims[kind], strict=True))
+    before = ON_SMOLLM["earlier"]["training"]["runs"]["speaker-1"]["epochs"]
+    assert f"{before[-1]['valid_ppl_word']:.1f} before" in text
+    assert (ON_SMOLLM["contexts"], ON_SMOLLM["earlier"]["contexts"]) == (3000, 6000)
+    assert REPLIES["contexts"] == 3000
+
+
+def test_what_the_text_says_about_what_is_behind_it() -> None:
+    text = " ".join(PAGE.split())
+    for name, model in REPLIES["models"].items():
+        for title, show in model["shows"].items():
+            assert show["as_it_is"]["by_group"] == ON_SMOLLM["models"][title][name]["by_group"]
+    sizes = [REPLIES["models"]["smollm-speaker"]["shows"][title] for title in SHOWS.values()]
+    halves = [
+        f"{decimals(show['half_the_contexts']['by_group'])} in place of "
+        f"{decimals(show['samples_of_250']['by_group'])}"
+        for show in sizes
+    ]
+    assert " and ".join(halves) in text
+    bots = [decimals(show["catch_words"]["3"]["by_group"]) for show in sizes]
+    assert f"no character besides, {bots[0]} and {bots[1]}" in text
+    kept = [decimals(show["without_telling_words"]["by_group"]) for show in sizes]
+    assert f"of each {kept[0]} and {kept[1]} are left" in text
+    lengths = [REPLIES["transcripts"][title]["length_alone"]["by_group"] for title in SHOWS.values()]
+    assert f"{decimals(lengths[0])} and {decimals(lengths[1])} by length alone" in text
+    for title, who in (("Friends", "Joey"), ("The Big Bang Theory", "Penny")):
+        plain, guided = (
+            REPLIES["models"][f"smollm-speaker{how}"]["shows"][title]["telling_words"][who][0]
+            for how in ("", "-guided-1")
+        )
+        assert plain["word"] == guided["word"]
+        assert f"“{plain['word']}” in {decimals(plain['transcripts'])}" in text
+        assert f"in {decimals(plain['share'])}" in text
+        assert f"“{guided['word']}” in {decimals(guided['share'])}" in text
+    for name, row in ON_SMOLLM["fidelity"].items():
+        others = [decimals(row[judge]["mean_other"]) for judge in ("self-report", "default")]
+        assert f"{others[0]} and {others[1]}" in text, name
+        counts = [first_places(name, judge, ON_SMOLLM) for judge in ("default", "self-report")]
+        assert f"{counts[0]} and {counts[1]} of five" in text
+    follow = {name: [row[j]["follow"] for j in row] for name, row in ON_SMOLLM["fidelity"].items()}
+    assert follow == {
+        "smollm-personality": [["extraversion"], []],
+        "smollm-personality-guided-1": [["openness", "agreeableness"], ["agreeableness"]],
+    }
 
 
 def test_what_guidance_does() -> None:
@@ -288,7 +401,14 @@ def test_what_the_text_says_about_types_and_fidelity() -> None:
 
 
 def test_the_files_say_how_they_were_made() -> None:
-    for name in ("personality", "personality-smollm", "personality-guidance", "recogniser", "comparator"):
+    for name in (
+        "personality",
+        "personality-smollm",
+        "personality-replies",
+        "personality-guidance",
+        "recogniser",
+        "comparator",
+    ):
         results = read_results(name)
         assert {"command", "date", "machine", "data"} <= set(results)
         assert (RESULTS / f"{name}.json").stat().st_size < 200_000
