@@ -42,7 +42,7 @@ PACKAGES = (["pydantic"], ["--no-deps", "gguf", "peft"])
 
 @dataclass(frozen=True)
 class Job:
-    """A script with its options; {made}, {base}, {work}, {out} and {minutes} are filled in."""
+    """A script with its options; {made}, {base}, {out} and {minutes} are filled in."""
 
     name: str
     script: str
@@ -61,13 +61,8 @@ class Job:
         return [sys.executable, str(EXPERIMENTS / self.script), *(word.format(**places) for word in words)]
 
 
-def smollm(parts: str) -> str:
-    places = "--from {made}/smollm --base {base} --out {out} --minutes {minutes}"
-    return f"run {places} --processes 2 --parts {parts}"
-
-
 def cmade(name: str, options: str, encoder: str = "{made}/minilm", after: str = "") -> Job:
-    """Some rows of Table 4 with other settings, one seed."""
+    """Some rows of Table 4 (Liang et al. 2020) with other settings, one seed."""
     places = f"--prepared {{made}}/cmade.xz --encoder {encoder} --out {{out}} --minutes {{minutes}}"
     return Job(
         name,
@@ -79,57 +74,25 @@ def cmade(name: str, options: str, encoder: str = "{made}/minilm", after: str = 
     )
 
 
-def language(name: str, options: str, after: str = "") -> Job:
-    """Adapters of the comparator's language model."""
-    return Job(
-        name,
-        "comparator/language_model.py",
-        f"{{made}}/language.npz {options} --base {{base}} --out {{out}} --minutes {{minutes}}",
-        "--steps 1",
-        ("*.json", "*.npz", "*.safetensors"),
-        after=after,
-    )
-
-
 RATE = "--set learning_rate=2e-5"
 """The best of three by pairs of held-out raters."""
-BEGIN = "--begin {work}/language-pairs/out/16.pairs.adapter.npz"
 JOBS = [
-    language("language-pairs", "pairs"),
-    language("language", f"final --processes 2 {BEGIN}", after="language-pairs"),
-    language("language-groups", f"groups {BEGIN}", after="language-pairs"),
     Job(
-        "characters",  # Speaker and Personality Models whose vectors learn faster
-        "topical_chat/smollm.py",
-        smollm("characters") + " --set optimiser.condition_rate=10",
-        "--limit 16",
-        ("*.json", "*.tar"),
-        can_compile=True,
-    ),
-    Job(
-        "adapter",  # of the model with knowledge; and the missing seed of the one without
-        "topical_chat/smollm.py",
-        smollm("lora,tf"),
-        "--limit 16",
-        ("*.json", "*.tar"),
-        can_compile=True,
-    ),
-    Job(
-        "tables",  # the modern rows of Topical-Chat's Table 3 with pre-training
+        "tables",  # the modern row of Topical-Chat's Table 3 that was cut off
         "responders/topical_chat.py",
         "run --from {made}/tables --out {out} --minutes {minutes} --rows modern-pretrain modern-tf-knowledge",
         "--limit 8 --test-minutes 1 --set optimiser.max_steps=3",
         ("*.json", "*.npz", "*/*.json"),
     ),
     Job(
-        "cmade",  # the eleven rows of Table 4 (Liang et al. 2020) on one corpus, three seeds
-        "comparator/run.py",
-        "--prepared {made}/cmade.xz --encoder {made}/minilm --out {out} --minutes {minutes} --jobs 3 "
-        f"--no-convai {RATE}",
-        "--tiny --device cpu --seeds 0 --rows stage-1 cmade",
-        ("*.json", "*.log", "seed-*/*.json"),
+        "adapter",  # two epochs, as the preset has it
+        "topical_chat/smollm.py",
+        "run --from {made}/smollm --base {base} --out {out} --minutes {minutes} --processes 2 --parts lora",
+        "--limit 16",
+        ("*.json", "*.tar"),
+        can_compile=True,
     ),
-    # Whether the order of the paper's rows hangs on the encoder or on a choice of ours.
+    # Whether the order of CMADE's rows hangs on the encoder or on a choice of ours.
     cmade(
         "cmade-smollm2",
         "--no-convai --rows pairwise stage-2 stage-1 stage-1-2 cmade",
@@ -138,9 +101,9 @@ JOBS = [
     cmade(
         "cmade-one-system",
         "within=system --no-convai --all-ratings --rows pairwise stage-2 stage-1-2 cmade",
-        after="language-groups",
+        after="tables",
     ),
-    cmade("cmade-more-corpora", "--rows stage-1 stage-1-2 cmade", after="language"),
+    cmade("cmade-more-corpora", "--rows stage-1 stage-1-2 cmade", after="tables"),
 ]
 """The most valuable first."""
 
@@ -154,8 +117,7 @@ def prepare(data: Path, out: Path, python: str) -> None:
     made.mkdir(parents=True, exist_ok=True)
     scripts = {
         "cmade.xz": ["comparator/run.py", "--data", data, "--prepare"],
-        "language.npz": ["comparator/language_model_data.py", "--data", data, "--out"],
-        "smollm": ["topical_chat/smollm.py", "prepare", "--data", data, "--characters", "--out"],
+        "smollm": ["topical_chat/smollm.py", "prepare", "--data", data, "--out"],
         "tables": ["responders/topical_chat.py", "prepare", "--data", data, "--out"],
     }
     for name, (script, *options) in scripts.items():
@@ -308,7 +270,6 @@ class Window:
         places = {
             "made": str(self.made),
             "base": base,
-            "work": str(self.work),
             "out": str(folder / "out"),
             "minutes": f"{minutes:.1f}",
         }

@@ -44,7 +44,7 @@ def test_parts_are_the_folder_again(one_gpu: Any, tmp_path: Path, monkeypatch: p
 
 
 def test_jobs_name_scripts_that_are_there_and_leave_no_place_open(one_gpu: Any) -> None:
-    places = {"made": "MADE", "base": "BASE", "work": "WORK", "out": "OUT", "minutes": "9.0"}
+    places = {"made": "MADE", "base": "BASE", "out": "OUT", "minutes": "9.0"}
     names = [job.name for job in one_gpu.JOBS]
     for job in one_gpu.JOBS:
         for is_tiny in (True, False):

@@ -33,7 +33,7 @@ import plain_kernels  # noqa: E402
 
 plain_kernels.use_where_needed()
 
-from record import GAP, head_of, held_out, parser_of  # noqa: E402
+from record import GAP, head_of, parser_of  # noqa: E402
 
 from palaver.comparator.cleaning import clean  # noqa: E402
 from palaver.comparator.cmade.shapley import pair_values  # noqa: E402
@@ -94,8 +94,7 @@ def on_reliable_eval(data: Path, work: Path, resamples: int) -> dict[str, Any]:
     x, dev_x = (
         Representation(**load_arrays(work / name)) for name in ("represented.npz", "represented-dev.npz")
     )
-    x = x.take(np.arange(len(rated)))
-    held, _ = held_out(work, rated.ids)
+    held = np.array([json.loads(line)["score"] for line in (work / "held_out.jsonl").open(encoding="utf-8")])
     y, rater = rated.values, rated.codes("rater")
     trust = reliability(y, held, rater, sittings(rater, rated.codes("group"))).of_rows(rater)
     values = pair_values(x.vectors, y - y.mean(), dev_x.vectors, pairs)

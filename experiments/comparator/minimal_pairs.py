@@ -14,7 +14,7 @@ import gzip
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,10 +122,10 @@ def read_articles(data: Path) -> list[tuple[str, str]]:
     return sorted(articles.items())
 
 
-def make_pairs(material: Material, n_each: int, seed: int = 0) -> list[Pair]:
+def make_pairs(material: Material, n_each: int, seed: int = 0, without: Collection[str] = ()) -> list[Pair]:
     """`n_each` pairs of each kind, and as many once more of those that are hard to learn."""
     rng = np.random.default_rng(seed)
-    kinds = [*MAKERS, *HARD] * n_each
+    kinds = [kind for kind in (*MAKERS, *HARD) if kind not in without] * n_each
     pairs: list[Pair] = []
     while len(pairs) < len(kinds):
         kind = kinds[len(pairs)]

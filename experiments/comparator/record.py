@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 ROOT = Path(__file__).resolve().parents[2]
-LEARNT_FROM = ("reliable_eval.train", "convai2017_humanbot")
-"""Ratings from which the rater model that ships is fitted."""
 TIERS = (("D", "D_p", "E", "E_p"), ("A", "A_p", "B", "B_p", "C", "C_p"))
 """The bots of Reliable-Eval that are of like quality."""
 GAP = 1.5
@@ -41,15 +36,3 @@ def head_of(script: str, results: str, *, seed: Any) -> dict[str, Any]:
         "machine": machine(),
         "seed": seed,
     }
-
-
-def held_out(work: Path, ids: tuple[str, ...]) -> tuple[Any, Any]:
-    """(N,) scores of these ratings by rater models that have not seen their raters, and their weights.
-
-    ship.py keeps them in WORK, those of Reliable-Eval first.
-    """
-    with (work / "held_out.jsonl").open(encoding="utf-8") as file:
-        rows = [json.loads(line) for _, line in zip(ids, file, strict=False)]
-    if [row["id"] for row in rows] != list(ids):
-        raise SystemExit(f"{work / 'held_out.jsonl'} does not begin with these ratings: fit anew with ship.py")
-    return np.array([row["score"] for row in rows]), np.array([row["weight"] for row in rows])

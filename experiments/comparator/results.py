@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from record import held_out
 
 from palaver.comparator.evaluation import evaluate_pairs
 from palaver.comparator.model import load_model
@@ -67,7 +66,9 @@ def find_failed_raters(given: argparse.Namespace) -> dict[str, Any]:
         trust = {k: v for k, v in earlier["failed_raters"]["auc"].items() if not k.startswith("trivial")}
         measured = earlier["failed_raters"].get("trust_measured", earlier["date"])
     else:
-        held, _ = held_out(given.work, rated.ids)
+        held = np.array(
+            [json.loads(line)["score"] for line in (given.work / "held_out.jsonl").open(encoding="utf-8")]
+        )
         of_language = load_arrays(given.main / "predictions.npz")["held_out"].astype(float)
         weights = json.loads(RECORD.read_text(encoding="utf-8"))["language_model"]
         sitting = sittings(rater, rated.codes("group"))

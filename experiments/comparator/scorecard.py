@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from benchmarks.harness import machine  # noqa: E402
-from record import GAP, LEARNT_FROM, TIERS  # noqa: E402
+from record import GAP, TIERS  # noqa: E402
 
 from palaver.comparator.evaluation import evaluate_differences  # noqa: E402
 from palaver.comparator.left_out import left_out_scores  # noqa: E402
@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     folder = given.data / "rated"
-    ratings = read_rated([folder / f"{name}.jsonl.gz" for name in LEARNT_FROM])
+    ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")
     dialogues = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
     convai2 = read_rated(folder / "convai2_rated.jsonl.gz")
     convai2 = convai2.take([i for i, row in enumerate(convai2.rows) if row.system is not None])
@@ -129,8 +129,7 @@ def main() -> None:
         + ("--prepared PREPARED --main MAIN " if given.main is not None else "")
         + "--out docs/results/comparator-scorecard.json",
         "command": "palaver compare evaluate reliable_eval.dev_dialogues.jsonl.gz "
-        f"--pairs reliable_eval.dev_pairs.jsonl.gz {tiers} "
-        + " ".join(f"--trained-on {name}.jsonl.gz" for name in LEARNT_FROM),
+        f"--pairs reliable_eval.dev_pairs.jsonl.gz {tiers} --trained-on reliable_eval.train.jsonl.gz",
         "date": datetime.date.today().isoformat(),
         "seed": 0,
         "machine": machine(),

@@ -2,9 +2,8 @@
 
     python experiments/comparator/ship.py --data DATA
 
-Trained on the training ratings of Reliable-Eval (3,564 dialogues, 443 raters; MIT licence) and those of
-ConvAI 2017 (1,706 dialogues, raters unknown; Apache-2.0); the development pairs fix the unit of its scores.
-It holds weights only, none of the data.
+Trained on the Reliable-Eval training ratings (3,564 dialogues, 443 raters; MIT licence); the development
+pairs fix the unit of its scores. It holds weights only, none of the data.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ import plain_kernels  # noqa: E402
 
 plain_kernels.use_where_needed()
 
-from record import LEARNT_FROM  # noqa: E402
-
 from palaver.comparator.model import save_model  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
 from palaver.comparator.training import train_palaver  # noqa: E402
@@ -41,7 +38,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
     folder = given.data / "rated"
-    ratings = read_rated([folder / f"{name}.jsonl.gz" for name in LEARNT_FROM])
+    ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")
     dev = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
     pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dev.index)
     with tempfile.TemporaryDirectory() as scratch:
@@ -52,8 +49,8 @@ def main() -> None:
         fitted.model,
         given.out,
         data={
-            "name": "Reliable-Eval, training ratings; ConvAI 2017",
-            "licence": "MIT; Apache-2.0",
+            "name": "Reliable-Eval, training ratings",
+            "licence": "MIT",
             "digest": ratings.digest,
             "trained_on": ratings.dialogue_digests,
         },

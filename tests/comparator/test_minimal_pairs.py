@@ -32,9 +32,14 @@ def material(minimal_pairs: Any) -> Any:
         ("system", "yes, a table for 4 at Luigi is free."),
     ]
     others = [("user", "is the match at 9 in Boston or not?"), ("system", "no, it begins at 3 in Chicago")]
+    long = [
+        ("user", "what about the boat trip?"),
+        ("system", "it leaves the harbour at dawn and comes back in the evening."),
+    ]
     elsewhere = ("have a nice day then.",)
-    parts = [minimal_pairs.Part(turns, elsewhere) for turns in (shown, others)]
-    return minimal_pairs.Material(parts, held_out=False)
+    parts = [minimal_pairs.Part(turns, elsewhere) for turns in (shown, others, long)]
+    articles = [("cheese", "Cheese is made of milk. " * 20), ("chess", "Chess is a game of two. " * 20)]
+    return minimal_pairs.Material(parts, articles, held_out=False)
 
 
 def test_every_kind_is_made_and_the_sides_differ(minimal_pairs: Any, material: Any) -> None:
@@ -43,6 +48,11 @@ def test_every_kind_is_made_and_the_sides_differ(minimal_pairs: Any, material: A
     assert Counter(pair.kind for pair in pairs) == expected
     assert all(pair.good != pair.bad for pair in pairs)
     assert pairs == minimal_pairs.make_pairs(material, 10, seed=1)
+    longer = [sum(len(text) for _, text in pair.good) for pair in pairs if pair.kind == "detail"]
+    shorter = [sum(len(text) for _, text in pair.bad) for pair in pairs if pair.kind == "detail"]
+    assert all(good > bad for good, bad in zip(longer, shorter, strict=True))
+    fewer = minimal_pairs.make_pairs(material, 10, seed=1, without=("detail", "explanation"))
+    assert {pair.kind for pair in pairs} - {pair.kind for pair in fewer} == {"detail", "explanation"}
 
 
 def test_a_changed_word_is_of_the_same_sort(minimal_pairs: Any, material: Any) -> None:
@@ -55,7 +65,7 @@ def test_a_changed_word_is_of_the_same_sort(minimal_pairs: Any, material: Any) -
 
 
 def test_templates_held_out_are_not_learnt_from(minimal_pairs: Any, material: Any) -> None:
-    held_out = minimal_pairs.Material(material.parts, held_out=True)
+    held_out = minimal_pairs.Material(material.parts, material.articles, held_out=True)
     asked = []
     for source in (material, held_out):
         pairs = minimal_pairs.make_pairs(source, 60, seed=3)

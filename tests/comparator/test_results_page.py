@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from statistics import mean
 from typing import Any
 
 from tests.results_pages import RESULTS, decimals, interval, read_page, read_results, table_rows
@@ -63,6 +65,39 @@ def test_the_shipped_weights_are_those_of_the_record() -> None:
     joined = read_results("comparator-joined")
     assert about["language_model"] == {**joined["weights"], "share": joined["chosen_share"]}
     assert about["on_pairs"] == read_results("comparator")["shipped"]["on_pairs"]
+
+
+def test_the_page_quotes_what_learning_minimal_pairs_first_brings() -> None:
+    record = read_results("comparator-pairs-first")
+    page = " ".join(read_page("comparator").split())
+    folds = [f"16.fold-{k}" for k in range(4)]
+    kinds = record["shipped runs"][folds[0]]["pairs_held_out"]
+
+    def both(value: Any, digits: int = 3) -> str:
+        return f"{decimals(value('runs'), digits)} in place of {decimals(value('shipped runs'), digits)}"
+
+    def of_pairs(which: str, runs: list[str]) -> float:
+        return mean(record[which][run]["pairs_held_out"][kind] for run in runs for kind in kinds)
+
+    alone = decimals(of_pairs("runs", ["16.pairs"]))
+    assert f"about {both(lambda which: of_pairs(which, folds), 2)}, {alone} before it sees a rating" in page
+    by_trust = both(lambda which: mean(record[which][run]["by_trust"] for run in folds))
+    assert f"by trust {by_trust} on held-out raters" in page
+    new, shipped = record["joined"], record["shipped joined"]
+    parts = ["{}, {} and {}".format(*(decimals(v, 3) for v in of["audit"].values())) for of in (new, shipped)]
+    assert f"joined it has {parts[0]} in the three parts, in place of {parts[1]}" in page
+    for text, *keys in (
+        ("alone {} on the development pairs", "development", "its language model", "all pairs"),
+        ("joined {}", "development", "comparator default", "all pairs"),
+        ("within a tier {}", "development", "comparator default", "within a tier"),
+        ("on MT-Bench {}", "assistants", "default"),
+    ):
+        values = [reduce(lambda of, key: of[key], keys, whole) for whole in (new, shipped)]
+        assert text.format(" in place of ".join(decimals(v, 3) for v in values)) in page
+    assert f"its share was {decimals(new['share'], 1)}" in page
+    measured = shipped["development"]["comparator default"]["all pairs"]
+    card = read_results("comparator-scorecard")["rows"][0]["results"]["all pairs"]
+    assert measured == card["accuracy"]  # else the comparison is with a comparator that does not ship
 
 
 def test_the_page_quotes_what_was_reached() -> None:
