@@ -2,6 +2,7 @@
 
     python -m benchmarks.ranking_loss                           # 200 dialogues on a CPU, 5,000 on a GPU
     python -m benchmarks.ranking_loss --dialogues 2000 --tokens 64
+    python -m benchmarks.ranking_loss --out docs/results/comparator-loss.json
 
 Plain: every dialogue forward and back once, a sum of scores as the loss. Ours: the same network, all pairs of
 all dialogues; once with the graph of all batches kept, once with a second forward pass. A siamese network
@@ -12,16 +13,20 @@ memory it takes. Ends with 1 if a target was missed: 1.2 times the plain pass, 4
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from benchmarks.harness import machine
 from palaver.comparator.cmade.ranking_loss import pair_weights
+from palaver.errors import count_of
 
 TIMES, GIGABYTES = 1.2, 4.0
 
@@ -43,10 +48,9 @@ def seconds(calls: Sequence[Callable[[], Any]], repeats: int, cuda: bool) -> lis
     return best
 
 
-def measure_network(n: int, tokens: int, batch: int, device: str, repeats: int) -> float:
+def measure_network(n: int, tokens: int, batch: int, device: str, repeats: int) -> dict[str, Any]:
     from transformers import BertConfig, BertModel
 
-    torch.manual_seed(0)
     config = BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
     encoder, head = BertModel(config).to(device), torch.nn.Linear(384, 1).to(device)
     ids = torch.randint(1000, config.vocab_size, (n, tokens), device=device)
@@ -91,11 +95,18 @@ def measure_network(n: int, tokens: int, batch: int, device: str, repeats: int) 
     print(
         f"  a siamese network over all pairs      {base * (n - 1):8.0f} s  {n - 1:5d} x   (not run: counted)"
     )
-    return kept / base
+    return {
+        "dialogues": n,
+        "tokens": tokens,
+        "batch": batch,
+        "plain_seconds": base,
+        "graph_kept_seconds": kept,
+        "second_pass_seconds": twice,
+    }
 
 
-def measure_loss(device: str) -> float:
-    most = 0.0
+def measure_loss(device: str) -> list[dict[str, Any]]:
+    rows = []
     for n in (5_000, 50_000):
         scores, targets = torch.randn(n, device=device), torch.rand(n, device=device)
         [took] = seconds([lambda s=scores, t=targets: pair_weights(s, t)], 2, device == "cuda")
@@ -108,11 +119,11 @@ def measure_loss(device: str) -> float:
             pair_weights(scores, targets)
             memory = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
-        most = max(most, memory / 1e9)
+        rows.append({"dialogues": n, "seconds": took, "megabytes": round(memory / 1e6)})
         pairs = n * (n - 1) / 2
         speed = f"{took:8.4f} s  {took / pairs * 1e9:5.2f} ns a pair"
         print(f"loss alone, {n:>6,} dialogues  {speed}  {memory / 1e6:,.0f} MB")
-    return most
+    return rows
 
 
 def main() -> None:
@@ -124,11 +135,27 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=128 if cuda else 32)
     parser.add_argument("--batch", type=int, default=250 if cuda else 50)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     device = "cuda" if cuda else "cpu"
-    print(torch.cuda.get_device_name() if cuda else f"{machine()}, {torch.get_num_threads()} threads")
-    memory = measure_loss(device)
-    ratio = measure_network(options.dialogues, options.tokens, options.batch, device, options.repeats)
+    where = torch.cuda.get_device_name() if cuda else f"{machine()}, {count_of(torch.get_num_threads(), 'thread')}"
+    print(where)
+    torch.manual_seed(0)
+    losses = measure_loss(device)
+    network = measure_network(options.dialogues, options.tokens, options.batch, device, options.repeats)
+    if options.out is not None:
+        record = {
+            "command": f"python -m benchmarks.ranking_loss --dialogues {options.dialogues} "
+            f"--repeats {options.repeats} --out docs/results/comparator-loss.json",
+            "date": datetime.now(UTC).date().isoformat(),
+            "machine": f"{where}, torch {torch.__version__}",
+            "seed": 0,
+            "loss alone": losses,
+            "network": network,
+        }
+        options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    ratio = network["graph_kept_seconds"] / network["plain_seconds"]
+    memory = max(row["megabytes"] for row in losses) / 1000
     if ratio > TIMES or memory > GIGABYTES:
         sys.exit(f"missed: {ratio:.2f} x the plain pass, {memory:.2f} GB")
 

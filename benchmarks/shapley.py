@@ -1,6 +1,6 @@
 """KNN-Shapley beside a plain loop over pairs and neighbours, and beside pyDVL: one process, one thread.
 
-    python -m benchmarks.shapley
+    python -m benchmarks.shapley [--out docs/results/comparator-shapley.json]
     pip install pyDVL        # the second peer; without it that line says so
 
 - 10,000 training dialogues of 768 dimensions, 400 pairs over 100 development dialogues. The peer is the loop
@@ -15,9 +15,13 @@ Both sides must give the same values. Ends with 1 if a target was missed.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 import tracemalloc
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,7 +50,7 @@ def plain_loop(train: Any, ratings: Any, dev: Any, pairs: list[tuple[int, int, i
     return values
 
 
-def run_pairs(report: Report, n_loop: int) -> None:
+def run_pairs(report: Report, n_loop: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     n, n_dev, n_pairs = 10_000, 100, 400
     train = rng.normal(size=(n, 768)).astype(np.float32)
@@ -66,9 +70,10 @@ def run_pairs(report: Report, n_loop: int) -> None:
     ours, _ = best_of(lambda: pair_values(train, ratings, dev, pairs(n_pairs), k=K), 15)
     note = f"loop timed on {n_loop} of 400 pairs"
     report("10,000 x 768, 400 pairs over 100, plain loop", peer=loop, ours=ours, target=500, note=note)
+    return {"peer": "a plain loop", "peer_seconds": loop, "seconds": ours, "target": 500}
 
 
-def run_pydvl(report: Report) -> None:
+def run_pydvl(report: Report) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     n, n_queries = 100_000, 20
     train = rng.normal(size=(n, 768)).astype(np.float32)
@@ -95,6 +100,8 @@ def run_pydvl(report: Report) -> None:
         theirs[result.indices] = result.values
         check_same(theirs * n_queries, values)
     report("100,000 x 768, 20 development dialogues, pyDVL", peer=peer, ours=ours, target=25, note=note)
+    name = f"pyDVL {version('pyDVL')}" if peer is not None else "pyDVL"
+    return {"peer": name, "peer_seconds": peer, "seconds": ours, "target": 25}
 
 
 def check_same(slow: Any, fast: Any) -> None:
@@ -109,13 +116,22 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--loop-pairs", type=int, default=20, help="pairs the plain loop is timed on")
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     report = Table()
     print(machine())
     print(f"{'':<66} {'peer':>13} {'ours':>13}")
     with threadpool_limits(1):
-        run_pairs(report, options.loop_pairs)
-        run_pydvl(report)
+        results = [run_pairs(report, options.loop_pairs), run_pydvl(report)]
+    if options.out is not None:
+        record = {
+            "command": "python -m benchmarks.shapley --out docs/results/comparator-shapley.json",
+            "date": datetime.now(UTC).date().isoformat(),
+            "machine": f"{machine()}, one thread",
+            "seed": [0, 1],
+            "results": results,
+        }
+        options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if report.missed:
         sys.exit(f"missed: {'; '.join(report.missed)}")
 
