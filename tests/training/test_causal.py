@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -80,6 +81,17 @@ def test_a_run_that_was_stopped_ends_as_if_it_was_not_and_the_figure_is_per_word
         nll += float(model(context, response).nll.detach())
     per_word = math.exp(nll / int(split.store.n_words[split.ids].sum()))
     assert rows[-1]["valid_ppl_word"] == pytest.approx(per_word, rel=1e-5)
+
+
+def test_a_run_goes_on_with_the_end_that_it_has_learnt(sample: Path, base: Path, tmp_path: Path) -> None:
+    train(experiment(sample, base, tmp_path / "run", "optimiser.max_steps=1"), device="cpu")
+    path = tmp_path / "run" / "last" / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(config | {"end": 6}), encoding="utf-8")
+    train(experiment(sample, base, tmp_path / "run", "optimiser.max_steps=2"), device="cpu")
+    assert config["end"] == 7
+    assert json.loads(path.read_text(encoding="utf-8"))["end"] == 6
+    assert load(tmp_path / "run" / "last")[0].config.end == 6
 
 
 def test_an_adapter_is_kept_alone_and_speaks_as_somebody(sample: Path, base: Path, tmp_path: Path) -> None:

@@ -113,7 +113,8 @@ def _find_frame(tokenizer: Any) -> tuple[Frame, int, bool]:
         closing: Sequence[int] = ()
     else:
         closing = _ids(tokenizer, parts[3][1])
-    marks = set(tokenizer.all_special_ids)
+    added = tokenizer.added_tokens_decoder  # the mark of the end may have no name there, or a wrong one
+    marks = {*tokenizer.all_special_ids, *(token for token, about in added.items() if about.special)}
     own_end = next((token for token in closing if token in marks), tokenizer.eos_token_id)
     if own_end is None:
         raise UserError("the tokenizer has no end of text", "set its eos_token, and save it again")

@@ -12,7 +12,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from palaver.artefacts import digest_files, lock_file, write_folder
+from palaver.artefacts import digest, digest_files, lock_file, write_folder
 from palaver.errors import DataError, UserError, require
 from palaver.files import cache_home
 from palaver.models.packages import folder_of
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 NAME = "SmolLM2-135M-Instruct"
+CONVERSION = 2
+"""Of what `_convert` writes; a folder of another is not read."""
 
 
 def load_smollm2(
@@ -59,12 +61,15 @@ def load_converted(folder: Path) -> tuple[Any, Any]:
 def converted_folder(gguf: Path) -> Path:
     """The model of a GGUF file as a folder of `transformers`, made at the first call.
 
-    The folder is named by the file's content. Of several processes one makes it, the others wait.
+    The folder is named by the file's content, by how it was converted and by the major version of
+    `transformers`, since none reads rightly what another wrote. Of several processes one makes it, the others
+    wait.
     """
     if not gguf.is_file():
         raise UserError(f"there is no file {gguf}", "get it anew with: palaver get smollm2 --force")
+    major = require("transformers", "models").__version__.partition(".")[0]
     root = cache_home() / "models"
-    folder = root / f"{gguf.stem}-{digest_files([gguf])}"
+    folder = root / f"{gguf.stem}-{digest(digest_files([gguf]), CONVERSION, major)}"
     if folder.is_dir():
         return folder
     try:
@@ -103,7 +108,31 @@ def _convert(gguf: Path, folder: Path) -> None:
         plain = transformers.LlamaForCausalLM(transformers.LlamaConfig(**settings | {"_name_or_path": NAME}))
         plain.load_state_dict(read.state_dict())
         plain.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        _with_own_marks(tokenizer, read.config).save_pretrained(folder)
+
+
+def _with_own_marks(tokenizer: Any, config: Any) -> Any:
+    """The tokenizer with the marks that the file names, and none of them put in front of a text.
+
+    Some versions of `transformers` (4.57, 5.17) take the mark of the beginning for that of the end, and have
+    none for padding; the configuration of the model has them right in all.
+    """
+    transformers = require("transformers", "models")
+    processors = require("tokenizers", "models").processors
+    backend = tokenizer.backend_tokenizer
+    backend.post_processor = processors.TemplateProcessing(single="$A", pair="$A:0 $B:1", special_tokens=[])
+    marks = {
+        f"{mark}_token": tokenizer.convert_ids_to_tokens(getattr(config, f"{mark}_token_id"))
+        for mark in ("bos", "eos", "pad")
+    }
+    plain = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        unk_token=tokenizer.unk_token,
+        clean_up_tokenization_spaces=False,
+        **marks,
+    )
+    plain.chat_template = tokenizer.chat_template
+    return plain
 
 
 def _first_line(error: Exception) -> str:

@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
@@ -27,7 +27,7 @@ from palaver.errors import UserError
 from palaver.models.causal import CausalResponder
 from palaver.models.causal_base import read_base
 from palaver.models.devices import choose_device
-from palaver.models.pretrained import Responder, build, fingerprint, load
+from palaver.models.pretrained import Responder, build, fingerprint, load, read_config
 from palaver.text.vocabulary import Vocabulary
 from palaver.training.checkpoint import Checkpoints, RunProgress, set_random_state, unreadable
 from palaver.training.examples import Select
@@ -189,6 +189,8 @@ def _load_weights(model: Responder, checkpoints: Checkpoints) -> None:
         model.load_weights(load_file(last / "model.safetensors"))
     except (SafetensorError, OSError, RuntimeError) as error:
         raise unreadable(last, error) from None
+    if isinstance(model, CausalResponder):  # the end that was learnt so far, whatever the base says now
+        model.config = replace(model.config, end=read_config(last).get("end", model.config.end))
 
 
 def make_model(
