@@ -138,7 +138,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     device = "cuda" if cuda else "cpu"
-    where = torch.cuda.get_device_name() if cuda else f"{machine()}, {count_of(torch.get_num_threads(), 'thread')}"
+    where = (
+        torch.cuda.get_device_name()
+        if cuda
+        else f"{machine()}, {count_of(torch.get_num_threads(), 'thread')}"
+    )
     print(where)
     torch.manual_seed(0)
     losses = measure_loss(device)

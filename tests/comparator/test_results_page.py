@@ -205,6 +205,50 @@ def test_the_page_quotes_the_speed() -> None:
     assert " and ".join(spans) in " ".join(page.split())
 
 
+def test_the_page_quotes_the_speed_of_the_parts_of_cmade() -> None:
+    shapley, loss = read_results("comparator-shapley")["results"], read_results("comparator-loss")
+    network, (small, large) = loss["network"], loss["loss alone"]
+    n, plain = network["dialogues"], network["plain_seconds"]
+
+    def of_peer(result: dict[str, Any]) -> list[str]:
+        ratio = result["peer_seconds"] / result["seconds"]
+        seconds, ours = f"{result['peer_seconds']:.2f} s", f"{1000 * result['seconds']:.1f} ms"
+        return [seconds, ours, f"{ratio:.0f} ×", f"{result['target']} ×"]
+
+    def of_network(name: str) -> list[str]:
+        return [f"{network[name]:.2f} s", f"{network[name] / plain:.2f} ×"]
+
+    pairs = f"all {n * (n - 1) // 2:,} pairs of {n} dialogues ({network['tokens']} tokens)"
+    large_loss = f"{1000 * large['seconds']:.0f} ms, {large['megabytes']} MB"
+    assert table_rows(read_page("comparator"), "| | peer | ours |") == [
+        [
+            f"KNN-Shapley, 10,000 × 768, 400 pairs over 100 dialogues ({shapley[0]['peer']})",
+            *of_peer(shapley[0]),
+        ],
+        [f"100,000 × 768, 20 dialogues ({shapley[1]['peer']})", *of_peer(shapley[1])],
+        [
+            f"{pairs} through MiniLM's network",
+            f"{plain:.2f} s (one plain forward and backward pass)",
+            *of_network("graph_kept_seconds"),
+            "≤ 1.2 ×",
+        ],
+        [
+            "the same where the graph of all batches does not fit into memory",
+            "",
+            *of_network("second_pass_seconds"),
+            "",
+        ],
+        [
+            f"all-pairs loss alone, N = {small['dialogues']:,}",
+            "",
+            f"{1000 * small['seconds']:.0f} ms",
+            "",
+            "",
+        ],
+        [f"N = {large['dialogues']:,} (1.25 billion pairs)", "", large_loss, "", "< 4 GB"],
+    ]
+
+
 def test_the_page_quotes_what_was_tried_within_a_tier() -> None:
     page, tried = " ".join(read_page("comparator").split()), read_results("comparator-within-tier")
     chosen = tried["chosen"]
