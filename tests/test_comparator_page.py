@@ -124,8 +124,10 @@ def test_the_trivial_rule_that_finds_failed_raters() -> None:
     auc = record("comparator.json")["failed_raters"]["auc"]
     trivial = number(auc["trivial: the rater's own spread"], 3)
     ours, joined = number(auc["rater model"], 3), number(auc["joined"], 3)
+    both = number(auc["rater model, care"], 3)
     text = " ".join(PAGE.split())
-    assert f"AUC {trivial} against {ours} by the rater model and {joined} by the joined scores" in text
+    assert f"AUC {trivial} against {ours} by the rater model, {joined} by the joined scores" in text
+    assert f"{both} by both together" in text
 
 
 def test_pairs_of_another_source() -> None:

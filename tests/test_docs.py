@@ -357,6 +357,7 @@ def test_a_tutorial_quotes_what_was_measured() -> None:
     measured = json.loads((DOCS / "results" / "comparator.json").read_text(encoding="utf-8"))
     areas = measured["failed_raters"]["auc"]
     assert f"in {areas['rater model']:.0%} of such pairs" in tutorial
+    assert f"in {areas['rater model, care']:.0%} the `suspicion` in" in tutorial
     own_spread = areas["trivial: the rater's own spread"]
     assert f"tells it in {own_spread:.0%}" in tutorial
 

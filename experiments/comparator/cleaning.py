@@ -37,7 +37,7 @@ from record import GAP, head_of, parser_of  # noqa: E402
 
 from palaver.comparator.cleaning import clean  # noqa: E402
 from palaver.comparator.cmade.shapley import pair_values  # noqa: E402
-from palaver.comparator.method import MethodSettings, rating_pairs  # noqa: E402
+from palaver.comparator.method import MethodSettings, fit, rating_pairs  # noqa: E402
 from palaver.comparator.rater_effects import reliability, sittings  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
 from palaver.comparator.representation import Representation, represent, turn_encoder  # noqa: E402
@@ -51,6 +51,8 @@ FEWEST = 3
 PART = 1 / 3
 N_PAIRS = 700
 TRUST = "trust in the rater"
+CARE = "the same, less where the rater's ratings lie close together"
+"""The `suspicion` of `palaver compare clean`."""
 OWN_SPREAD = "trivial: the rater's own spread is small"
 QUICK = MethodSettings(heads=1, trees=0)
 """The linear part of the method: it is fitted anew for every draw."""
@@ -96,10 +98,11 @@ def on_reliable_eval(data: Path, work: Path, resamples: int) -> dict[str, Any]:
     )
     held = np.array([json.loads(line)["score"] for line in (work / "held_out.jsonl").open(encoding="utf-8")])
     y, rater = rated.values, rated.codes("rater")
-    trust = reliability(y, held, rater, sittings(rater, rated.codes("group"))).of_rows(rater)
+    agreement = reliability(y, held, rater, sittings(rater, rated.codes("group")))
     values = pair_values(x.vectors, y - y.mean(), dev_x.vectors, pairs)
     measures = {
-        TRUST: -trust,
+        TRUST: -agreement.of_rows(rater),
+        CARE: -agreement.of_rows(rater, agreement.care),
         "KNN-Shapley, summed over the rater": -np.bincount(rater, values)[rater],
         "KNN-Shapley of the rating": -values,
         **trivial_measures(y, rater),
@@ -111,12 +114,12 @@ def on_reliable_eval(data: Path, work: Path, resamples: int) -> dict[str, Any]:
         np.concatenate([rows_of[r] for r in rng.integers(len(rows_of), size=len(rows_of))])
         for _ in range(resamples)
     ]
-    spread, trusted = measures[OWN_SPREAD], measures[TRUST]
-    gains = [auc(spread[rows], failed[rows]) - auc(trusted[rows], failed[rows]) for rows in draws]
+    spread, care = measures[OWN_SPREAD], measures[CARE]
+    gains = [auc(care[rows], failed[rows]) - auc(spread[rows], failed[rows]) for rows in draws]
     return {
         "n_ratings": len(rated),
         "n_raters": len(rows_of),
-        "own_spread_less_trust": _with_interval(auc(spread, failed) - auc(trusted, failed), gains),
+        "care_less_own_spread": _with_interval(auc(care, failed) - auc(spread, failed), gains),
         "n_bad": int(failed.sum()),
         "auc": {
             name: _with_interval(auc(score, failed), [auc(score[rows], failed[rows]) for rows in draws])
@@ -189,12 +192,14 @@ def on_convai2(source: ConvAI2, seeds: int) -> dict[str, Any]:
         for seed in range(seeds):
             rng = np.random.default_rng((seed, list(PLANTED).index(kind)))
             rated, looked_at, bad = plant(source.rated, kind, rng)
-            cleaned = clean(rated, source.x, pairs=source.pairs, pairs_x=source.pairs_x, method=QUICK)
+            fitted = fit(rated, source.x, settings=QUICK)
+            cleaned = clean(rated, source.x, pairs=source.pairs, pairs_x=source.pairs_x, fitted=fitted)
             rater = rated.codes("rater")[looked_at]
             values = np.array([row.shapley for row in cleaned.ratings], float)[looked_at]
-            trust = {row.rater: row.trust for row in cleaned.raters}
+            agreement = fitted.reliability
             measures = {
-                TRUST: np.array([-trust[rated.rows[i].rater or ""] for i in np.flatnonzero(looked_at)]),
+                TRUST: -agreement.of_rows(rater),
+                CARE: -agreement.of_rows(rater, agreement.care),
                 "KNN-Shapley, summed over the rater": -np.bincount(rater, values)[rater],
                 "KNN-Shapley of the rating": -values,
                 **trivial_measures(rated.values[looked_at], np.unique(rater, return_inverse=True)[1]),

@@ -5,7 +5,8 @@
 What was measured when it was fitted (`ship.py`) is taken from the record beside its weights. Beside it stand
 what trivial rules reach on the same development pairs, the weight of every named feature, and how well the
 trust in raters (from the held-out scores that ship.py kept in WORK and those of the language model in MAIN)
-finds those who failed quality control. Without WORK and MAIN the trust stays as RESULTS has it.
+finds those who failed quality control; `care` is behind the `suspicion` of `palaver compare clean`. What needs
+a WORK or MAIN that is not given stays as RESULTS has it; `trust_measured` says when MAIN was there.
 """
 
 from __future__ import annotations
@@ -61,26 +62,25 @@ def find_failed_raters(given: argparse.Namespace) -> dict[str, Any]:
     n_ratings = np.bincount(rater)
     mean = np.bincount(rater, y) / n_ratings
     spread = np.bincount(rater, (y - mean[rater]) ** 2) / n_ratings
-    if given.work is None or given.main is None:
-        earlier = json.loads(given.out.read_text(encoding="utf-8"))
-        trust = {k: v for k, v in earlier["failed_raters"]["auc"].items() if not k.startswith("trivial")}
-        measured = earlier["failed_raters"].get("trust_measured", earlier["date"])
-    else:
+    earlier = json.loads(given.out.read_text(encoding="utf-8"))["failed_raters"] if given.out.exists() else {}
+    trust = {k: v for k, v in earlier.get("auc", {}).items() if not k.startswith("trivial")}
+    measured = earlier.get("trust_measured")
+    if given.work is not None:
         held = np.array(
             [json.loads(line)["score"] for line in (given.work / "held_out.jsonl").open(encoding="utf-8")]
         )
-        of_language = load_arrays(given.main / "predictions.npz")["held_out"].astype(float)
-        weights = json.loads(RECORD.read_text(encoding="utf-8"))["language_model"]
+        scores = {"rater model": held}
+        if given.main is not None:
+            of_language = load_arrays(given.main / "predictions.npz")["held_out"].astype(float)
+            weights = json.loads(RECORD.read_text(encoding="utf-8"))["language_model"]
+            scores["joined"] = weights["raters"] * held + weights["language"] * of_language
+            scores["language model"] = of_language
+            measured = datetime.now(UTC).date().isoformat()
         sitting = sittings(rater, rated.codes("group"))
-        trust = {
-            name: auc_of(reliability(y, scores, rater, sitting).of_rows(rater), failed)
-            for name, scores in {
-                "joined": weights["raters"] * held + weights["language"] * of_language,
-                "rater model": held,
-                "language model": of_language,
-            }.items()
-        }
-        measured = datetime.now(UTC).date().isoformat()
+        for name, of_rows in scores.items():
+            agreement = reliability(y, of_rows, rater, sitting)
+            trust[name] = auc_of(agreement.of_rows(rater), failed)
+            trust[f"{name}, care"] = auc_of(agreement.of_rows(rater, agreement.care), failed)
     return {
         "auc": {**trust, OWN_SPREAD: auc_of(spread[rater], failed)},
         "trust_measured": measured,

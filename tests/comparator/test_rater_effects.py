@@ -46,6 +46,26 @@ def test_ratings_that_are_no_numbers_are_refused() -> None:
         effects([1.0, np.nan], [0, 0])
 
 
+def test_who_rates_everything_nearly_alike_is_less_careful() -> None:
+    """However well the little that varies goes with the dialogues; who spreads more gains nothing by it."""
+    rng = np.random.default_rng(2)
+    quality = rng.normal(size=80)
+    rater = np.repeat(np.arange(4), 20)
+    width = np.array([1.0, 1.0, 0.05, 5.0])[rater]
+    agreement = reliability(width * (quality + 0.1 * rng.normal(size=80)), quality, rater, rater)
+    assert agreement.span[2] < 0.4
+    assert agreement.span[3] == 1
+    assert agreement.care[2] == agreement.trust[2] * agreement.span[2] < agreement.care[0]
+    assert agreement.care[3] == agreement.trust[3]
+    rows = agreement.of_rows([2, -1], agreement.care)
+    assert rows.tolist() == [agreement.care[2], 1.0]
+
+
+def test_a_single_rating_says_nothing_of_care() -> None:
+    agreement = reliability([1.0, 5.0, 2.0, 3.0], [1.0, 2.0, 1.0, 2.0], [0, 0, 1, 2], [0, 0, 0, 0])
+    assert agreement.span.tolist() == [1.0, 1.0, 1.0]
+
+
 def test_reliable_raters_get_more_weight() -> None:
     rng = np.random.default_rng(1)
     quality = rng.normal(size=60)

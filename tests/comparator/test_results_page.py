@@ -143,8 +143,10 @@ def test_the_page_quotes_what_was_reached() -> None:
         shown = f"{worst['kind']} {decimals(worst['accuracy'])}"
         check(f"no kind of the audit below .65, {name}", worst["accuracy"], 0.65, shown)
     auc = read_results("comparator")["failed_raters"]["auc"]
-    name = "AUC of finding dialogues of failed raters ≥ .85 (trust in the rater alone)"
-    check(name, auc["joined"], 0.85, decimals(auc["joined"], 4))
+    name = "AUC of finding dialogues of failed raters ≥ .85 (suspicion of compare clean)"
+    care = auc["rater model, care"]
+    check(name, care, 0.85, decimals(care, 3))
+    assert f"(to four digits {decimals(auc['joined'], 4)})" in page
     assert all(decimals(value, 3) in page for value in auc.values())
 
 
@@ -387,9 +389,13 @@ def test_the_page_quotes_what_finds_bad_ratings() -> None:
     text = " ".join(page.split())
     assert f"{convai2['n_users_looked_at']} users with {convai2['n_ratings_looked_at']} ratings" in text
     assert f"{convai2['n_users_drawn']} of them are drawn" in text
-    difference = reliable["own_spread_less_trust"]
+    difference = reliable["care_less_own_spread"]
     shown = interval(difference["auc"], difference["low"], difference["high"], digits=3)
-    assert f"less the AUC of the trust is {shown}" in text
+    assert f"less that of the own spread is {shown}" in text
+    trust, care = list(reliable["auc"])[:2]
+    gains = [decimals(abs(column[care]["auc"] - column[trust]["auc"])) for column in columns]
+    assert f"gains {gains[0]} and {gains[3]} where bad raters spread little" in text
+    assert f"costs {gains[1]} and {gains[2]} where they do not" in text
 
 
 def test_the_page_quotes_what_half_precision_changes() -> None:

@@ -138,6 +138,8 @@ def clean(
     deviation = _robust(fitted.effects.target - expected)
     expected_rating = np.clip(fitted.effects.level + fitted.effects.stretch * expected, *ratings.scale)
     repeats = _repeats(ratings)
+    trust = fitted.reliability
+    distrust = 1 - trust.of_rows(ratings.codes("rater"), trust.care)
     rows = []
     for i, row in enumerate(ratings.rows):
         rater = by_rater.get(row.rater or "")
@@ -148,7 +150,6 @@ def clean(
             own_reasons.insert(0, f"rated far {side} its turns")
         if own_reasons and verdict == "keep":
             verdict = "suspicious"
-        distrust = 0.0 if rater is None else 1 - rater.trust
         rows.append(
             RatingVerdict(
                 id=row.dialogue.id,
@@ -158,7 +159,7 @@ def clean(
                 verdict=verdict,
                 reasons=(*own_reasons, *(() if rater is None else rater.reasons)),
                 # a single rating says little about itself: a hundredth orders the ratings of one rater
-                suspicion=distrust + 0.01 * min(abs(float(deviation[i])), 10.0),
+                suspicion=float(distrust[i]) + 0.01 * min(abs(float(deviation[i])), 10.0),
                 shapley=None if values is None else float(values[i]),
             )
         )

@@ -46,6 +46,7 @@ class Reliability:
     shrunk: Floats  # (R,)
     slope: Floats  # (R,) their shrunk b_r, 1 where they spread dialogues as raters do on average
     spread: Floats  # (R,) standard deviation of their ratings
+    span: Floats  # (R,) their shrunk spread beside the common one, at most 1
     common: float
 
     @property
@@ -54,13 +55,21 @@ class Reliability:
         relative = self.shrunk / self.common if self.common > 0 else np.ones(len(self.shrunk))
         return np.asarray((relative + self.slope) / 2)
 
-    def of_rows(self, raters: ArrayLike) -> Floats:
-        """(N,) the trust in each row's rater, 1 where nobody knows the rater."""
+    @property
+    def care(self) -> Floats:
+        """(R,) the trust, and less of it in raters whose ratings lie closer together than is common.
+
+        To find careless raters. What is learnt from a rating already counts it by the spread of its sitting.
+        """
+        return np.where(self.trust > 0, self.trust * self.span, self.trust)
+
+    def of_rows(self, raters: ArrayLike, values: Floats | None = None) -> Floats:
+        """(N,) the trust in each row's rater, or their `values` (R,); 1 where nobody knows the rater."""
         codes = np.asarray(raters, dtype=np.int64)
-        trust = np.ones(len(codes))
+        rows = np.ones(len(codes))
         known = codes >= 0
-        trust[known] = self.trust[np.searchsorted(self.raters, codes[known])]
-        return trust
+        rows[known] = (self.trust if values is None else values)[np.searchsorted(self.raters, codes[known])]
+        return rows
 
     def weights(self, raters: ArrayLike) -> Floats:
         """(N,) the weight of each row, 1 on average."""
@@ -130,11 +139,15 @@ def reliability(ratings: ArrayLike, scores: ArrayLike, raters: ArrayLike, sittin
     names, row = np.unique(rater[known], return_inverse=True)
     if not len(names):
         empty = np.zeros(0)
-        return Reliability(names, empty, empty, empty, empty, 1.0)
+        return Reliability(names, empty, empty, empty, empty, empty, 1.0)
     n = np.bincount(row)
     xy, xx, yy = (np.bincount(row, v[known]) for v in (yc * qc, qc * qc, yc * yc))  # (R,)
     own = _centred(y[known], row)
-    spread = np.sqrt(np.bincount(row, own**2) / n)
+    squares = np.bincount(row, own**2)
+    spread, usual = np.sqrt(squares / n), np.sqrt(squares.sum() / n.sum())
+    # shrunk as the stretch of a sitting is; a single rating says nothing of it
+    wide = (n * spread + _PRIOR / 2 * usual) / (n + _PRIOR / 2)
+    span = np.where((n > 1) & (wide < usual), wide / max(usual, 1e-12), 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = np.where((xx > 0) & (yy > 0), xy / np.sqrt(xx * yy), np.nan)
     defined = np.isfinite(correlation)
@@ -148,7 +161,7 @@ def reliability(ratings: ArrayLike, scores: ArrayLike, raters: ArrayLike, sittin
         slope = (xy / all_slope + pull) / (xx + pull)
     else:
         slope = np.ones(len(names))
-    return Reliability(names, correlation, shrunk, slope, spread, common)
+    return Reliability(names, correlation, shrunk, slope, spread, span, common)
 
 
 def _centred(values: Floats, codes: Codes) -> Floats:
