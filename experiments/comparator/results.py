@@ -5,8 +5,8 @@
 What was measured when it was fitted (`ship.py`) is taken from the record beside its weights. Beside it stand
 what trivial rules reach on the same development pairs, the weight of every named feature, and how well the
 trust in raters (from the held-out scores that ship.py kept in WORK and those of the language model in MAIN)
-finds those who failed quality control; `care` is behind the `suspicion` of `palaver compare clean`. What needs
-a WORK or MAIN that is not given stays as RESULTS has it; `trust_measured` says when MAIN was there.
+finds those who failed quality control; `care` is behind the `suspicion` of `palaver compare clean`. What
+needs a WORK or MAIN that is not given stays as RESULTS has it; `trust_measured` says when MAIN was there.
 """
 
 from __future__ import annotations

@@ -298,7 +298,7 @@ def about(given: argparse.Namespace) -> dict[str, Any]:
     machine = torch.cuda.get_device_name() if on_gpu else "no GPU"
     in_half = torch.cuda.is_bf16_supported() if on_gpu else has_bfloat16()
     more = "" if given.no_convai else "; ConvAI 2017 and ConvAI2 for stage 1"
-    more += "; their ratings for the other stages" if given.all_ratings else ""
+    more += "; ratings of ConvAI 2017 and ConvAI2, too" if given.all_ratings else ""
     return {
         "command": f"python experiments/comparator/run.py --data DATA{encoder} --dev {given.dev}{changed}"
         f"{' --no-convai' if given.no_convai else ''}{' --all-ratings' if given.all_ratings else ''}"

@@ -166,7 +166,10 @@ def test_the_page_quotes_the_other_shape() -> None:
 def test_the_page_quotes_the_rows_of_cmade() -> None:
     from palaver.comparator.cmade.presets import PRESETS
 
-    columns = ((2e-5, "all", 0), (5e-5, "all", 0), (2e-4, "all", 0), (5e-5, "system", 0), (5e-5, "all", 4))
+    columns = (
+        *((rate, "all", 0) for rate in (2e-5, 5e-5, 2e-4)),
+        *((5e-5, "system", 0), (5e-5, "all", 4), (5e-5, "system", 4)),
+    )
     of_settings: dict[tuple[float, str, int], dict[str, Any]] = {}
     for table in read_results("comparator-cmade")["tables"]:
         settings = table["settings"]
