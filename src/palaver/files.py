@@ -94,7 +94,7 @@ def _expected_in(path: Path) -> str:
     if path.suffix == ".toml":
         return ""
     if path.suffix == ".txt":
-        return "expected lines of text"
+        return "expected lines of text, JSON lines or a table"
     return "expected a table with a header, or JSON lines"
 
 
