@@ -274,6 +274,17 @@ def test_what_is_no_file(tmp_path: Path) -> None:
                 use(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"), [("e.csv", "a table with a header"), ("e.txt", "lines of text"), ("e.toml", "")]
+)
+def test_an_empty_file_says_what_it_should_hold(name: str, expected: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(DataError, match="is empty") as caught:
+        check_readable(tmp_path / name)
+    assert expected in caught.value.hint
+    assert bool(expected) == bool(caught.value.hint)
+
+
 @not_as_root
 def test_what_must_not_be_read(tmp_path: Path) -> None:
     path = put(tmp_path / "secret.csv", b"x")

@@ -84,10 +84,18 @@ def check_readable(path: Path) -> None:
             raise DataError(f"{path} is a pipe or a device", "save what comes out of it in a file first")
         with path.open("rb") as file:
             if not file.read(1):
-                table = "expected a table with a header, or JSON lines"
-                raise DataError(f"{path} is empty", "" if path.suffix == ".toml" else table)
+                raise DataError(f"{path} is empty", _expected_in(path))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+
+
+def _expected_in(path: Path) -> str:
+    """What a file with this ending should hold, for the error about an empty one."""
+    if path.suffix == ".toml":
+        return ""
+    if path.suffix == ".txt":
+        return "expected lines of text, JSON lines or a table"
+    return "expected a table with a header, or JSON lines"
 
 
 def check_text(head: bytes, name: str | Path) -> None:

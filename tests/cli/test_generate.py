@@ -93,8 +93,8 @@ def test_speakers_splits_and_what_is_left_out(
     words = ("generate", "--system", checkpoints / "friends", "--contexts", contexts, "--out", "o.jsonl")
     ran = palaver(*words, "--split", "valid", "--speakers", "all", "--k", "3", "--seed", "2")
     assert ran.code == 0, ran.err
-    assert "2 rows for 1 contexts, 2 conditions each" in ran.out
-    assert "left out: 1 contexts: nothing to reply to" in ran.out
+    assert "2 rows for 1 context, 2 conditions each" in ran.out
+    assert "left out: 1 context: nothing to reply to" in ran.out
     assert [r["speaker"] for r in rows(tmp_path / "o.jsonl")] == ["Joey", "Ross"]
     config = json.loads((tmp_path / "o.jsonl.json").read_text())["config"]
     decoding = [config[f"systems.{checkpoints / 'friends'}.{key}"] for key in ("method", "k", "seed")]
@@ -153,7 +153,7 @@ def test_several_systems_by_name(palaver: Palaver, checkpoints: Path, contexts: 
         *("--systems", "mine.toml", "--out", "o.jsonl", "--drop-common", "5"),
     )
     assert ran.code == 0, ran.err
-    assert "log gave no reply to 1 contexts" in ran.out
+    assert "log gave no reply to 1 context;" in ran.out
     found = rows(tmp_path / "o.jsonl")
     assert [r["response"] for r in found[:3]] == ["i am fine", "bye", None]
     assert [r["system"] for r in found] == ["log"] * 3 + ["model"] * 3
@@ -165,6 +165,7 @@ def test_knowledge(palaver: Palaver, checkpoints: Path, contexts: Path, tmp_path
     ran = palaver("generate", "--system", checkpoints / "plain", *words)
     assert ran.code == 1
     assert "no system takes knowledge" in ran.err
+    assert "such as default-knowledge" in ran.err
     ran = palaver("generate", "--system", checkpoints / "knows", "--system", checkpoints / "plain", *words)
     assert ran.code == 0, ran.err
     assert f"{checkpoints / 'plain'} takes no knowledge and goes on without" in ran.err
@@ -177,9 +178,10 @@ def test_knowledge(palaver: Palaver, checkpoints: Path, contexts: Path, tmp_path
     [
         (("--contexts", "nothing.txt"), "there is no file nothing.txt"),
         (("--contexts", "dailydialo"), "did you mean 'dailydialog'"),
-        (("--contexts", "d.jsonl", "--speakers", "all"), "takes no speaker"),
+        (("--contexts", "d.jsonl", "--speakers", "all"), "such as default-speaker"),
         (("--contexts", "d.jsonl", "--drop-common", "5"), "two or more conditions"),
         (("--contexts", "d.jsonl", "--out", "o.csv"), "end the name in .jsonl"),
+        (("--contexts", "d.jsonl", "--out", "."), "cannot write responses to '.'"),
         (("--contexts", "d.jsonl", "--split", "test"), "test"),
         (("--contexts", "d.jsonl", "--beam-size", "2", "--top-k", "3"), "do not go together"),
         (("--contexts", "broken.jsonl"), "line 2"),

@@ -148,8 +148,11 @@ def test_a_file_by_its_path(tmp_path: Path) -> None:
         assert only.labels == {"split": "valid", "original_split": "dev"}
         assert [t.text for t in only.turns] == ["x y"]
         assert (reader.n_dialogues, reader.n_turns, reader.n_merged) == (1, 1, 1)
-    with pytest.raises(DataError, match="no dialogue of split 'test' in it"):
+    with pytest.raises(DataError, match="no dialogue of split 'test' in it\nit has: train, valid"):
         list(read_corpus(path, split="test"))
+    write_dialogues([Dialogue(id="d", turns=said)], tmp_path / "plain.jsonl")
+    with pytest.raises(DataError, match="name no split; leave out"):
+        list(read_corpus(tmp_path / "plain.jsonl", split="test"))
 
 
 def test_a_broken_line_of_the_plain_layout(tmp_path: Path) -> None:

@@ -188,3 +188,6 @@ def test_models_are_opened_by_name_or_folder(tmp_path: Path) -> None:
     for name in (str(tmp_path / "bad"), "nowhere"):
         with pytest.raises(UserError, match="cannot be loaded"):
             open_language_model(name, "cpu")
+    with pytest.raises(UserError, match="did you mean 'default-speaker'") as caught:
+        open_language_model("default-speker", "cpu")
+    assert "hf download" in str(caught.value)

@@ -214,6 +214,9 @@ def test_several_systems(tmp_path: Path, counting: Any) -> None:
     with pytest.raises(DataError, match="no response to look at") as caught:
         read_pools(path, counting, Choice(system="u"))
     assert "s, t" in caught.value.hint
+    with pytest.raises(DataError, match="responses without 'speker': 20") as caught:
+        read_pools(write_rows(tmp_path / "one.jsonl", generated(10)), counting, Choice(by="speker"))
+    assert "did you mean 'speaker'" in caught.value.hint
 
 
 def test_responses_common_to_all_are_dropped(tmp_path: Path, counting: Any) -> None:

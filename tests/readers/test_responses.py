@@ -145,6 +145,17 @@ def test_columns_of_other_names(tmp_path: Path) -> None:
         read_responses(path, columns={"system": "were"})
 
 
+def test_a_slip_in_the_name_of_a_field(tmp_path: Path) -> None:
+    path = put(tmp_path / "r.csv", "system,prompt,response,gold\nA,Hi,Ho,Hello\n")
+    for opened in (read_responses, ResponseTable.open):
+        with pytest.raises(DataError, match="no field 'contxt' .did you mean 'context'"):
+            opened(path, columns={"contxt": "prompt"})
+    (only,) = read_responses(path, columns={"mood": "gold"})
+    assert only.labels["mood"] == "Hello"
+    wide = put(tmp_path / "w.csv", "prompt,x,y\nHi,Ho,Hm\n")
+    assert [one.system for one in read_responses(wide, columns={"system1": "x"})] == ["y", "system1"]
+
+
 def test_samples_of_lm_eval(tmp_path: Path) -> None:
     row = {"doc_id": 3, "doc": {"question": "2 + 2?"}, "target": "4", "resps": [["It is 4."]]}
     path = put(tmp_path / "samples.jsonl", [{**row, "filtered_resps": ["4"]}])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -180,7 +181,10 @@ def test_raters_who_guess_are_withheld(responses: Path) -> None:
     table = rate(responses, Habits(noise=20.0, bias=0.0, careless=0.0, j_shaped=0.0), 2)
     assert all(a.value < THRESHOLD and not a.is_enough for a in table.agreements)
     tables = reproduce([], table)
-    assert "on-topic: means withheld, Cohen kappa is not at least 0.40" in shown(tables)
+    text = shown(tables)
+    assert "on-topic: means withheld, Cohen kappa is not at least 0.40" in text
+    assert re.search(r"\[−0\.\d\d, ", text)  # a real minus sign, as in every other table
+    assert not re.search(r"-0\.\d\d", text)
     assert all(mean["value"] is None for mean in json.loads(tables.to_json())["table_4"]["means"])
 
 

@@ -15,13 +15,13 @@ from palaver.cli.knowledge_file import KnowledgeFile
 from palaver.cli.progress import progress
 from palaver.cli.reading_knowledge import ReadingKnowledge
 from palaver.corpora.personalities import read_ocean_table
-from palaver.errors import UsageError, UserError
+from palaver.errors import UsageError, UserError, count_of
 from palaver.generation import contexts as context_files
 from palaver.generation.bulk import GenerationResult, generate_file
 from palaver.generation.common import drop_common as drop_common_responses
 from palaver.generation.contexts import Condition, conditions_of
 from palaver.generation.options import DecodingOptions
-from palaver.generation.system import takes
+from palaver.generation.system import takers_of, takes
 from palaver.generation.systems_file import find_system
 from palaver.schema import System
 
@@ -157,7 +157,7 @@ def _check_knowledge(systems: Sequence[System], option: str) -> None:
     without = [system.name for system in systems if "knowledge" not in takes(system)]
     if len(without) == len(systems):
         raise UserError(
-            f"{option} was given, but no system takes knowledge", f"systems: {', '.join(without)}"
+            f"{option} was given, but no system takes knowledge: {', '.join(without)}", takers_of("knowledge")
         )
     for name in without:
         typer.echo(f"note: {name} takes no knowledge and goes on without", err=True)
@@ -167,13 +167,13 @@ def _report(done: GenerationResult, conditions: Mapping[str, Sequence[Any]]) -> 
     per = sum(map(len, conditions.values()))
     each = "" if per == 1 else f", {per} conditions each"
     again = f", {done.n_rows - done.n_new:,} of them from before" if done.n_new < done.n_rows else ""
-    typer.echo(f"{done.out}: {done.n_rows:,} rows{again} for {done.n_contexts:,} contexts{each}")
+    typer.echo(f"{done.out}: {done.n_rows:,} rows{again} for {count_of(done.n_contexts, 'context')}{each}")
     for reason, count in done.left_out.items():
-        typer.echo(f"  left out: {count:,} contexts: {reason}")
+        typer.echo(f"  left out: {count_of(count, 'context')}: {reason}")
     for name, count in done.skipped.items():
-        typer.echo(f"  {name} gave no reply to {count:,} contexts; their rows say why")
+        typer.echo(f"  {name} gave no reply to {count_of(count, 'context')}; their rows say why")
     for name, count in done.failed.items():
-        typer.echo(f"  {name} failed on {count:,} contexts; their rows say why")
+        typer.echo(f"  {name} failed on {count_of(count, 'context')}; their rows say why")
 
 
 def _drop(out: Path, n: int) -> None:

@@ -164,20 +164,29 @@ class CorpusReader(Iterator[Dialogue]):
         self.n_merged = 0
         """Turns that were joined to the one before, of the same speaker."""
         self._dialogues = dialogues
+        self._other_splits: set[str] = set()
         self._tally = tally
         self._merge = merge
 
     def __repr__(self) -> str:
         return f"CorpusReader({str(self.path)!r}: {self.n_dialogues:,} dialogues so far)"
 
+    def _splits_hint(self) -> str:
+        named = sorted(self._other_splits - {""})
+        if named:
+            return f"it has: {', '.join(named[:10])}"
+        return "its dialogues name no split; leave out --split" if self._other_splits else ""
+
     def __next__(self) -> Dialogue:
         for dialogue in self._dialogues:
-            if in_split(dialogue.labels.get("split"), self.split):
+            split = dialogue.labels.get("split")
+            if in_split(split, self.split):
                 break
+            self._other_splits.add("" if split is None else str(split))
         else:
             if not self.n_dialogues:
                 of = f" of split {self.split!r}" if self.split else ""
-                raise DataError(f"{self.path}: there is no dialogue{of} in it")
+                raise DataError(f"{self.path}: there is no dialogue{of} in it", self._splits_hint())
             raise StopIteration
         if self._merge:
             dialogue, n_joined = merge_turns(dialogue)

@@ -182,7 +182,7 @@ def generate_file(
     """
     out = Path(out)
     if not out.name.lower().endswith((".jsonl", ".ndjson")):
-        raise UserError(f"cannot write responses to {out.name!r}", "end the name in .jsonl")
+        raise UserError(f"cannot write responses to {str(out)!r}", "end the name in .jsonl")
     names = [system.name for system in systems]
     if len(set(names)) != len(names) or not names:
         raise UserError(f"expected systems with different names, found {', '.join(names) or 'none'}")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from palaver.errors import DataError, UserError
 from palaver.files import TextStream, check_readable
-from palaver.generation.system import check_speaker, is_answerable, takes
+from palaver.generation.system import check_speaker, is_answerable, takers_of, takes
 from palaver.readers.responses import is_responses, read_responses
 from palaver.schema import Dialogue, Request, System, Turn
 
@@ -200,14 +200,12 @@ def conditions_of(
     """The conditions a system is asked under: `speakers` is "all" or names, `table` names personalities."""
     if table is not None:
         if "ocean" not in takes(system):
-            raise UserError(
-                f"{system.name} takes no personality (OCEAN scores)", "see palaver generate --help"
-            )
+            raise UserError(f"{system.name} takes no personality (OCEAN scores)", takers_of("ocean"))
         return [Condition(name, tuple(scores)) for name, scores in table.items()]
     if speakers is None:
         return [Condition()]
     if "speaker" not in takes(system):
-        raise UserError(f"{system.name} takes no speaker", "leave out --speakers, or choose another system")
+        raise UserError(f"{system.name} takes no speaker", takers_of("speaker"))
     known: tuple[str, ...] = getattr(system, "speakers", ())
     if speakers == "all":
         if not known:

@@ -23,7 +23,7 @@ CONDITIONS = ("speaker", "ocean", "knowledge")
 _TAKERS = {
     "speaker": "checkpoints trained on speakers (such as default-speaker)",
     "ocean": "checkpoints trained on personalities (such as default-personality)",
-    "knowledge": "checkpoints trained with knowledge (such as default)",
+    "knowledge": "checkpoints trained with knowledge (such as default-knowledge)",
 }
 _CALLED = {"speaker": "speaker", "ocean": "personality (OCEAN scores)", "knowledge": "knowledge sentence"}
 
@@ -120,9 +120,16 @@ def check_takes(system: System, request: Request) -> None:
         if getattr(request, condition) is not None and condition not in takes(system):
             raise UserError(
                 f"{system.name} takes no {_CALLED[condition]}",
-                f"those take one: {_TAKERS[condition]}, huggingface or openai systems whose system_prompt "
-                f"has {{{condition}}}, and Python functions with the parameter {condition}",
+                takers_of(condition),
             )
+
+
+def takers_of(condition: str) -> str:
+    """Which systems understand a condition, as a hint."""
+    return (
+        f"those take one: {_TAKERS[condition]}, huggingface or openai systems whose system_prompt "
+        f"has {{{condition}}}, and Python functions with the parameter {condition}"
+    )
 
 
 def check_context(dialogue: Dialogue) -> None:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from palaver.artefacts import digest_files
-from palaver.errors import UserError, require
+from palaver.errors import UserError, nearest, require
 from palaver.models.catalogue import missing_data, not_installed, shipped
 from palaver.models.devices import choose_device
 from palaver.models.encoders.encoder import batches_by_length
@@ -351,10 +351,15 @@ def _load_transformers(name: str, folder: Path, device: torch.device) -> Languag
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, **where)
             model = loader.from_pretrained(source, dtype=torch.float32, **where)
         except Exception as error:  # a damaged file may raise almost anything
-            first = " ".join(str(error).split())[:200]
+            known = ["smollm2", *shipped()]
+            choice = f"known: {', '.join(known)}; or the folder of a model that writes text"
+            if folder.is_dir():
+                first = " ".join(str(error).split())[:200]
+                raise UserError(f"the language model {name!r} cannot be loaded: {first}", choice) from error
             raise UserError(
-                f"the language model {name!r} cannot be loaded: {first}",
-                f"known: smollm2, {', '.join(shipped())}; or the folder of a model that writes text",
+                f"the language model {name!r} cannot be loaded: there is neither such a folder nor "
+                f"a whole copy in the cache of Hugging Face{nearest(name, known)}",
+                f"{choice}; a model of the hub is fetched with: hf download NAME",
             ) from error
     named = _with_digest(folder.name, _files(folder)) if folder.is_dir() else name
     return HuggingFaceModel(named, model.to(device).eval(), tokenizer)

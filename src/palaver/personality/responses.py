@@ -19,7 +19,7 @@ import polars as pl
 
 from palaver.corpora.personalities import TRAITS
 from palaver.engine import Engine, map_shards
-from palaver.errors import DataError
+from palaver.errors import DataError, nearest
 from palaver.generation.common import common_responses
 from palaver.personality.bag import Bag
 from palaver.personality.pools import Choice, Pools, choose_characters
@@ -74,6 +74,9 @@ def read_responses(
     if not names:
         reasons = [f"{reason}: {n:,}" for reason, n in left_out.items()]
         hint = f"systems in the file: {', '.join(systems)}" if choice.system else ""
+        if f"responses without {choice.by!r}" in left_out and not hint:
+            close = nearest(choice.by, ("speaker", "system"))
+            hint = f"--by says what is told apart: speaker, system or another field{close}"
         raise DataError(f"{path}: there is no response to look at", hint, reasons)
     if choice.by != "system" and choice.system is None and len(systems) > 1:
         raise DataError(

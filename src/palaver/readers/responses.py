@@ -11,6 +11,7 @@ equal. For files of millions of rows `ResponseTable` gives Arrow columns, shard 
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import re
@@ -90,6 +91,7 @@ class ResponseReader(RowReader, Iterable[Response]):
     def __init__(
         self, path: str | Path, columns: Mapping[str, str] | None = None, *, skip_repeats: bool = False
     ) -> None:
+        _check_fields(columns or {})
         super().__init__(path, columns)
         self.skip_repeats = skip_repeats
         self.systems_in_columns = system_columns(_sample(self.file))
@@ -241,6 +243,16 @@ def _sample(file: RowFile) -> list[Fields]:
     return rows
 
 
+def _check_fields(columns: Mapping[str, str]) -> None:
+    """Names that are not in `NAMES` are labels or systems, but one that is nearly there is a slip."""
+    for name in columns:
+        close = difflib.get_close_matches(name, list(NAMES), n=1, cutoff=0.85)
+        if close and name not in _NO_SYSTEMS and not name.startswith(close[0]):  # system1 may be meant
+            raise DataError(
+                f"a response has no field {name!r} (did you mean {close[0]!r}?)", f"known: {', '.join(NAMES)}"
+            )
+
+
 def system_columns(rows: Sequence[Fields]) -> tuple[str, ...]:
     """The columns that are systems, where each system has one; none where a row is one response."""
     keys = dict.fromkeys(name for row in rows for name in row)
@@ -303,6 +315,7 @@ class ResponseTable:
 
     @classmethod
     def open(cls, path: str | Path, columns: Mapping[str, str] | None = None) -> ResponseTable:
+        _check_fields(columns or {})
         rows = _sample(RowFile(path, columns))
         keys = dict.fromkeys(name for row in rows for name in row)
         names = {field: next((n for n in known if n in keys), field) for field, known in NAMES.items()}

@@ -27,6 +27,7 @@ from palaver.studies.design import preset_study
 from palaver.studies.judgements import Judgements, judgements_of
 from palaver.studies.ratings import read_ratings
 from palaver.studies.results import AgreementRow
+from palaver.tabular import show_fixed
 
 _TABLE: Mapping[str, Any] = load_figures("topical_chat")["table_4"]
 CRITERIA: Mapping[str, str] = _TABLE["criteria"]
@@ -191,7 +192,7 @@ def _in_order(systems: Mapping[str, Any]) -> list[str]:
 def _kappa(agreement: Agreement) -> str:
     if math.isnan(agreement.value):
         return "undefined"
-    return f"κ = {agreement.value:.2f}\n[{agreement.low:.2f}, {agreement.high:.2f}]"
+    return f"κ = {show_fixed(agreement.value)}\n[{show_fixed(agreement.low)}, {show_fixed(agreement.high)}]"
 
 
 def _cell(mean: Mean, agreement: Agreement) -> str:
