@@ -197,6 +197,25 @@ def test_clear_errors(
     assert not (tmp_path / "o.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("generate", "--system", "everyday", "--contexts", "r.jsonl"),
+        ("metrics", "r.jsonl", "--by", "words"),
+        ("judge", "r.jsonl", "--by", "words"),
+    ],
+)
+def test_a_file_that_is_read_is_never_written(
+    words: tuple[str, ...], palaver: Palaver, tmp_path: Path
+) -> None:
+    content = json.dumps({"id": "a", "system": "s", "context": "Hi.", "response": "Hello."}) + "\n"
+    (tmp_path / "r.jsonl").write_text(content)
+    ran = palaver(*words, "--out", "./r.jsonl", "--force")
+    assert ran.code == 2
+    assert "is the file that is read" in ran.err
+    assert (tmp_path / "r.jsonl").read_text() == content
+
+
 def test_a_run_that_is_stopped_says_how_to_go_on(
     palaver: Palaver, checkpoints: Path, contexts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,7 @@ def generate(
     """
     if speakers is not None and ocean_table is not None:
         raise UsageError("--speakers and --ocean-table were both given", "give one of them")
+    options.refuse_source(out, contexts, knowledge, ocean_table)
     chosen = decoding.given()
     source_of_seed = context.get_parameter_source("seed")
     if source_of_seed is not None and source_of_seed.name != "DEFAULT":  # else the systems file may name one

@@ -88,6 +88,7 @@ def judge(
         return
     if file is None:
         raise UsageError("name the file to judge", "palaver judge --help shows what it takes")
+    options.refuse_source(out, file)
     options.claim_ratings(out, force)
     models = [name.removeprefix(LLM) for name in by or () if name.startswith(LLM)]
     if models or file.suffix == ".toml" or preset is not None:

@@ -67,6 +67,7 @@ def metrics(
         return
     if not files:
         raise UsageError("name the file to score", "palaver metrics --help shows what it takes")
+    options.refuse_source(out, *files, *(references or ()))
     options.claim_ratings(out, force)
     with progress() as tell:
         result = score_files(

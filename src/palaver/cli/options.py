@@ -369,6 +369,15 @@ def refuse_existing(out: Path | None, force: bool) -> None:
     raise UserError(f"{out} is there already", "choose another name, or add --force to replace it")
 
 
+def refuse_source(out: Path | None, *sources: str | Path | None) -> None:
+    """`--out` must not be a file that is read, --force or not."""
+    if out is None or not out.is_file():
+        return
+    for source in sources:
+        if source is not None and Path(source).is_file() and out.samefile(source):
+            raise UsageError(f"{out} is the file that is read", "choose another name")
+
+
 def claim_ratings(out: Path | None, force: bool) -> None:
     """Find out before the work that `--out` is free, and that ratings can be written in its format."""
     refuse_existing(out, force)
