@@ -33,7 +33,7 @@ import plain_kernels  # noqa: E402
 
 plain_kernels.use_where_needed()
 
-from record import GAP, head_of, parser_of  # noqa: E402
+from record import GAP, head_of, held_out, parser_of  # noqa: E402
 
 from palaver.comparator.cleaning import clean  # noqa: E402
 from palaver.comparator.cmade.shapley import pair_values  # noqa: E402
@@ -96,7 +96,7 @@ def on_reliable_eval(data: Path, work: Path, resamples: int) -> dict[str, Any]:
     x, dev_x = (
         Representation(**load_arrays(work / name)) for name in ("represented.npz", "represented-dev.npz")
     )
-    held = np.array([json.loads(line)["score"] for line in (work / "held_out.jsonl").open(encoding="utf-8")])
+    held, _ = held_out(work, rated.ids)
     y, rater = rated.values, rated.codes("rater")
     agreement = reliability(y, held, rater, sittings(rater, rated.codes("group")))
     values = pair_values(x.vectors, y - y.mean(), dev_x.vectors, pairs)

@@ -25,6 +25,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
+from record import held_out  # noqa: E402
+
 from palaver.comparator.evaluation import evaluate_pairs  # noqa: E402
 from palaver.comparator.language_model import ADAPTER, LanguageModel  # noqa: E402
 from palaver.comparator.method import log_odds_unit, rating_pairs  # noqa: E402
@@ -69,10 +71,7 @@ def main() -> None:
     ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")
     dev = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
     pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dev.index)
-    rows = [json.loads(line) for line in (given.work / "held_out.jsonl").open(encoding="utf-8")]
-    assert [row["id"] for row in rows] == list(ratings.ids)
-    of_raters = np.array([row["score"] for row in rows])
-    weight = np.array([row["weight"] for row in rows])
+    of_raters, weight = held_out(given.work, ratings.ids)
     predictions = load_arrays(given.main / "predictions.npz")
     of_language = predictions["held_out"].astype(float)
     sitting = sittings(ratings.codes("rater"), ratings.codes("group"))

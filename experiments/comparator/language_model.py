@@ -140,7 +140,7 @@ def plan(name: str, shape: str, systems: list[str]) -> list[Run]:
     if name == "begun":
         return [SHAPES[s].run(f"{s}.fold-{k}", fold=k) for k in (0, 1) for s in BEGUN]
     if name == "pairs":
-        alone = replace(chosen.settings, passes=4, pairs=256, dropout=0.1)
+        alone = replace(chosen.settings, passes=4, pairs=256)
         return [Run(f"{shape}.pairs", AdapterSettings(layers=chosen.layers), chosen.likelihood, alone)]
     if name == "final":
         folds = [chosen.run(f"{shape}.fold-{k}", fold=k) for k in range(FOLDS)]
@@ -241,6 +241,15 @@ class Trainer:
                 self.lower[place] = own[:length].clone()
         return self.torch.nn.utils.rnn.pad_sequence([self.lower[place] for place in places], batch_first=True)
 
+    def sides(self, drawn: Any) -> Any:
+        """The places of both sides of these minimal pairs, the better one first."""
+        return self.begins["pairs"] + np.stack([2 * drawn, 2 * drawn + 1], 1).ravel()
+
+    def pair_loss(self, of_sides: Any) -> Any:
+        """Of what the model says of these sides."""
+        difference = of_sides[0::2, 0] - of_sides[1::2, 0]
+        return self.torch.nn.functional.softplus(-2 * difference).mean()
+
     def fit_pairs(self, run: Run) -> tuple[dict[str, Any], dict[str, float]]:
         """Learn from the minimal pairs alone."""
         torch, s = self.torch, run.settings
@@ -249,6 +258,7 @@ class Trainer:
         n_pairs = self.sizes["pairs"] // 2
         n_steps = self.given.steps or s.passes * n_pairs // s.pairs
         optimiser = torch.optim.AdamW(adapter.values(), lr=s.learning_rate, weight_decay=0.01)
+        warm = max(1, s.warm_up * n_steps)
         began, total = time.time(), torch.zeros((), device=self.device)
         self.training = True
         order: list[int] = []
@@ -256,13 +266,9 @@ class Trainer:
             if len(order) < s.pairs:
                 order += rng.permutation(n_pairs).tolist()
             drawn, order = np.array(order[: s.pairs]), order[s.pairs :]
-            sides = self.begins["pairs"] + np.stack([2 * drawn, 2 * drawn + 1], 1).ravel()
-            told = self.outputs(sides, run, adapter, self.merged(run, adapter))
-            loss = torch.nn.functional.softplus(-2 * (told[0::2, 0] - told[1::2, 0])).mean()
-            warm = (step + 1) / max(1, s.warm_up * n_steps)
-            optimiser.param_groups[0]["lr"] = s.learning_rate * min(
-                warm, 0.5 * (1 + math.cos(math.pi * step / n_steps))
-            )
+            told = self.outputs(self.sides(drawn), run, adapter, self.merged(run, adapter))
+            loss = self.pair_loss(told)
+            optimiser.param_groups[0]["lr"] = s.learning_rate * share_of_rate(step, warm, n_steps)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(list(adapter.values()), 1.0)
@@ -310,7 +316,7 @@ class Trainer:
             places = np.concatenate(chosen)
             drawn = rng.integers(n_pairs, size=s.pairs)
             others = rng.integers(len(other), size=len(places) // 2 if s.other_share else 0)
-            sides = self.begins["pairs"] + np.stack([2 * drawn, 2 * drawn + 1], 1).ravel()
+            sides = self.sides(drawn)
             every = np.concatenate([places, sides, self.begins["convai2017"] + others])
             told = self.outputs(every, run, adapter, self.merged(run, adapter))
             of_ratings, of_sides, of_others = told.split([len(places), len(sides), len(others)])
@@ -323,13 +329,12 @@ class Trainer:
             counts = wide * gap.clamp(max=2.0) * weight[rows][:, None] * (1 + s.tier_share * alike)
             nearer = torch.nn.functional.softplus(-1.5 * (of_ratings[:, :1] - of_ratings[:, 0][None]))
             sitting_loss = (counts * nearer).sum() / counts.sum().clamp(min=1e-6)
-            difference = of_sides[0::2, 0] - of_sides[1::2, 0]
-            pair_loss = torch.nn.functional.softplus(-2 * difference).mean()
+            pair_loss = self.pair_loss(of_sides)
             loss = rating_loss + s.sitting_share * sitting_loss + s.pair_share * pair_loss
             if s.other_share:
                 goal = other[torch.from_numpy(others).to(self.device)]
                 loss = loss + s.other_share * torch.nn.functional.smooth_l1_loss(of_others[:, 0], goal)
-            now = min((step + 1) / warm, 0.5 * (1 + math.cos(math.pi * step / n_steps)))
+            now = share_of_rate(step, warm, n_steps)
             for group, rate in zip(optimiser.param_groups, rates, strict=True):
                 group["lr"] = rate * now
             optimiser.zero_grad(set_to_none=True)
@@ -370,6 +375,11 @@ class Trainer:
             record[f"{name}_all"] = round(float(np.mean(list(record[name].values()))), 4)
         record |= right_within_sittings(told["reliable_eval"][:, 0], unseen, self.arrays)
         return record
+
+
+def share_of_rate(step: int, warm: float, n_steps: int) -> float:
+    """Of the learning rate: up over the first `warm` steps, then down as a cosine."""
+    return min((step + 1) / warm, 0.5 * (1 + math.cos(math.pi * step / n_steps)))
 
 
 def _tiers(systems: Any) -> Any:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 TIERS = (("D", "D_p", "E", "E_p"), ("A", "A_p", "B", "B_p", "C", "C_p"))
@@ -36,3 +40,14 @@ def head_of(script: str, results: str, *, seed: Any) -> dict[str, Any]:
         "machine": machine(),
         "seed": seed,
     }
+
+
+def held_out(work: Path, ids: Sequence[str]) -> tuple[Any, Any]:
+    """(N,) the scores of these ratings by models that have not seen their raters, and what each weighs.
+
+    ship.py keeps them in WORK.
+    """
+    with (work / "held_out.jsonl").open(encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    assert [row["id"] for row in rows] == list(ids)
+    return np.array([row["score"] for row in rows]), np.array([row["weight"] for row in rows])

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from record import held_out
 
 from palaver.comparator.evaluation import evaluate_pairs
 from palaver.comparator.model import load_model
@@ -66,9 +67,7 @@ def find_failed_raters(given: argparse.Namespace) -> dict[str, Any]:
     trust = {k: v for k, v in earlier.get("auc", {}).items() if not k.startswith("trivial")}
     measured = earlier.get("trust_measured")
     if given.work is not None:
-        held = np.array(
-            [json.loads(line)["score"] for line in (given.work / "held_out.jsonl").open(encoding="utf-8")]
-        )
+        held, _ = held_out(given.work, rated.ids)
         scores = {"rater model": held}
         if given.main is not None:
             of_language = load_arrays(given.main / "predictions.npz")["held_out"].astype(float)

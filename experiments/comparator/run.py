@@ -71,7 +71,7 @@ def settings_of(given: argparse.Namespace) -> Settings:
 
 class Sources(NamedTuple):
     """What was read: ratings, development dialogues and their pairs, the dialogues of stage 1, and all three
-    sources' ratings on one scale."""
+    sources' ratings on one scale where they are wanted."""
 
     ratings: Any
     dev: Any
@@ -96,7 +96,7 @@ def read_sources(given: argparse.Namespace) -> Sources:
         dev,
         read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dev.index),
         read_rated(others, min_turns=6),
-        read_rated([own, *others]),
+        read_rated([own, *others]) if given.all_ratings or given.prepare else None,
     )
 
 

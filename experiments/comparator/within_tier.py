@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src")]
 
-from record import TIERS, head_of, parser_of  # noqa: E402
+from record import TIERS, head_of, held_out, parser_of  # noqa: E402
 
 from palaver.comparator.evaluation import evaluate_differences  # noqa: E402
 from palaver.comparator.method import (  # noqa: E402
@@ -79,8 +79,7 @@ def main() -> None:
         Representation(**load_arrays(given.work / name))
         for name in ("represented.npz", "represented-dev.npz")
     )
-    rows = [json.loads(line) for line in (given.work / "held_out.jsonl").open(encoding="utf-8")]
-    held, weights = (np.array([row[name] for row in rows]) for name in ("score", "weight"))
+    held, weights = held_out(given.work, ratings.ids)
     model, _ = load_model(given.work / "comparator")
     of_dev = model.heads_of(dev_x).mean(0)
 

@@ -70,8 +70,7 @@ def score(
     check_readable(file)
     if out.is_dir():
         raise UserError(f"{out} is a folder", f"name a file in it, such as {out / 'scores.jsonl'}")
-    if out.exists() and out.samefile(file):
-        raise UsageError("--out is the file of the dialogues itself", "choose another name")
+    options.refuse_source(out, file)
     options.refuse_existing(out, force)
     check_writable(out.parent)
     if comparator != "default":

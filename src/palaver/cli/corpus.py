@@ -23,7 +23,7 @@ from palaver.corpora.catalogue import (
     usual_roots,
 )
 from palaver.corpora.download import get as get_corpus
-from palaver.errors import UsageError, count_of
+from palaver.errors import count_of
 from palaver.files import format_by_name
 from palaver.progress import Progress
 from palaver.readers import write_dialogues
@@ -266,8 +266,7 @@ def convert(
     reader = read_corpus(
         name, root=data, split=split, merge_turns=merge_turns, columns=options.parse_columns(columns)
     )
-    if out.exists() and reader.path.exists() and out.samefile(reader.path):
-        raise UsageError(f"{out} is the file that is read", "choose another name")
+    options.refuse_source(out, reader.path)
     with progress() as tell:
         count = write_dialogues(_told(reader, tell), out)
     typer.echo(f"wrote {count:,} dialogues, {reader.n_turns:,} turns to {out}")

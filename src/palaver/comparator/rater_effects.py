@@ -111,10 +111,15 @@ def effects(ratings: ArrayLike, sitting: ArrayLike) -> Effects:
     level = y.mean() + np.where(n > 1, 1.0, shrunk) * (mean - y.mean())  # (G,)
     common = max(np.sqrt(noise), 1e-9)
     own = np.sqrt(squares / np.maximum(n, 1))
-    stretch = np.maximum((n * own + _PRIOR / 2 * common) / (n + _PRIOR / 2), 0.25 * common)  # (G,)
+    stretch = np.maximum(_shrunk_spread(own, n, common), 0.25 * common)  # (G,)
     target = (y - level[codes]) / stretch[codes]
     share = between / (between + noise) if between + noise > 0 else 0.0
     return Effects(target, level[codes], stretch[codes], share)
+
+
+def _shrunk_spread(own: Floats, n: Floats | Codes, common: float) -> Floats:
+    """(G,) spreads of so many ratings each, shrunk towards the common one."""
+    return (n * own + _PRIOR / 2 * common) / (n + _PRIOR / 2)
 
 
 def _between(means: Floats, n: Floats, noise: float) -> float:
@@ -145,8 +150,8 @@ def reliability(ratings: ArrayLike, scores: ArrayLike, raters: ArrayLike, sittin
     own = _centred(y[known], row)
     squares = np.bincount(row, own**2)
     spread, usual = np.sqrt(squares / n), np.sqrt(squares.sum() / n.sum())
-    # shrunk as the stretch of a sitting is; a single rating says nothing of it
-    wide = (n * spread + _PRIOR / 2 * usual) / (n + _PRIOR / 2)
+    wide = _shrunk_spread(spread, n, usual)
+    # a single rating says nothing of it
     span = np.where((n > 1) & (wide < usual), wide / max(usual, 1e-12), 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = np.where((xx > 0) & (yy > 0), xy / np.sqrt(xx * yy), np.nan)
