@@ -70,7 +70,8 @@ def score(
     check_readable(file)
     if out.is_dir():
         raise UserError(f"{out} is a folder", f"name a file in it, such as {out / 'scores.jsonl'}")
-    options.refuse_source(out, file)
+    if out.exists() and out.samefile(file):
+        raise UsageError("--out is the file of the dialogues itself", "choose another name")
     options.refuse_existing(out, force)
     check_writable(out.parent)
     if comparator != "default":
